@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// fakeRun is a contestant that answers at most this many commands a second, and records at which
-// rates it was measured.
+// fakeRun is a contestant that answers at most this number of commands a second, and records the rates.
 type fakeRun struct {
 	capacity map[string]float64
 	asked    []string
 	rates    map[string][]float64
-	hiccup   float64 // a rate at which the machine has something else to do
+	hiccup   float64 // a rate at which another program disturbs the machine
 }
 
 func (f *fakeRun) run(_ context.Context, c LogConfig) (*LogResult, error) {
@@ -45,14 +44,14 @@ func curveOf(protocols ...string) CurveConfig {
 	return c
 }
 
-// The search must bracket the rate at which a contestant is saturated, wherever it begins.
+// The search must bracket the rate at which a contestant is saturated, from any start.
 func TestRateSearch(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		capacity, start float64
 		want            []float64 // of the rates, if not nil
 	}{
-		// 95 % of 105,000 are 99,750: that is kept up with.
+		// 95 % of 105,000 are 99,750: that is enough.
 		{"doubling", 100_000, 10_000, []float64{10_000, 20_000, 40_000, 80_000, 160_000, 320_000, 113_000, 95_100, 104_000}},
 		{"too high at first", 100_000, 1_000_000, []float64{1_000_000, 2_000_000, 500_000, 250_000, 125_000, 62_500, 88_400,
 			105_000, 115_000}},
@@ -67,7 +66,7 @@ func TestRateSearch(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		s := out.Series[0]
-		// How far senders at the edges of the time may be blamed.
+		// The error of senders at the edges of the measured time.
 		limit := (c.capacity + windowSenders/10.0) / keptUp
 		if s.KeepsUpPS > limit || s.SaturatedPS < limit || s.SaturatedPS > 1.1*s.KeepsUpPS {
 			t.Errorf("%s: saturated between %v and %v, want %v", c.name, s.KeepsUpPS, s.SaturatedPS, limit)
@@ -85,7 +84,7 @@ func TestRateSearch(t *testing.T) {
 	}
 }
 
-// One rate at which something disturbed the machine must not end the search.
+// One disturbed rate must not end the search.
 func TestRateSearchSurvivesAHiccup(t *testing.T) {
 	f := &fakeRun{capacity: map[string]float64{"raft": 100_000}, hiccup: 20_000}
 	config := curveOf("raft")
@@ -103,7 +102,7 @@ func TestRateSearchSurvivesAHiccup(t *testing.T) {
 	}
 }
 
-// Contestants alternate at every rate, and one that is done leaves the others alone.
+// Contestants alternate at every rate, and a finished one does not affect the others.
 func TestCurvesAlternate(t *testing.T) {
 	f := &fakeRun{capacity: map[string]float64{"raft": 50, "etcd-raft": 25}}
 	config := curveOf("raft", "etcd-raft")
@@ -133,7 +132,7 @@ func TestCurvesAlternate(t *testing.T) {
 	}
 }
 
-// What was measured before an error is kept.
+// Results before an error are kept.
 func TestCurveKeepsWhatItHas(t *testing.T) {
 	f := &fakeRun{capacity: map[string]float64{"raft": 1e9}}
 	failing := func(ctx context.Context, c LogConfig) (*LogResult, error) {

@@ -34,7 +34,7 @@ func TestPercentiles(t *testing.T) {
 
 func TestHistogramBounds(t *testing.T) {
 	h := newHistogram()
-	record(h, -5)              // a clock that cannot go back did
+	record(h, -5)              // a clock that went back
 	record(h, math.MaxInt64/2) // beyond what it tracks
 	if h.TotalCount() != 2 || h.Min() > 1 || h.Max() < 599_000_000 {
 		t.Errorf("latencies beyond the bounds were not kept at the bounds: %d values, %d to %d µs", h.TotalCount(),

@@ -33,8 +33,8 @@ func swapped(call, ret int64, expect, value string, revision uint64) check.Opera
 	return o
 }
 
-// Histories of one key with the server's revisions. Each is judged by the search and by
-// the order of the revisions alone, which must agree.
+// Histories of one key with the server's revisions. The search and the order of the revisions alone must agree on
+// each.
 func TestJudgeKey(t *testing.T) {
 	const get, put, del = check.Get, check.Put, check.Delete
 	type history = []check.Operation
@@ -93,7 +93,7 @@ func TestJudgeKey(t *testing.T) {
 	}
 }
 
-// On random histories, right ones and ones with a flaw, both judges agree.
+// On random histories, correct ones and ones with a flaw, both checks agree.
 func TestJudgesAgree(t *testing.T) {
 	verdicts := map[bool]int{}
 	for seed := range uint64(2000) {
@@ -119,8 +119,8 @@ func TestJudgesAgree(t *testing.T) {
 	}
 }
 
-// randomHistory is of operations that took effect one after the other, each seen with some
-// delay before and after. A flawed one has one wrong number in it.
+// randomHistory is of sequential operations, each seen with some delay before and after. A flawed one has one wrong
+// number in it.
 func randomHistory(r *rand.Rand, right bool) (ops []check.Operation) {
 	value, revision := "", uint64(0)
 	for i := range 30 {
@@ -158,8 +158,7 @@ func randomHistory(r *rand.Rand, right bool) (ops []check.Operation) {
 	return ops
 }
 
-// untold is the history with the versions of reads that found nothing taken back: those
-// were made up.
+// untold is the history without the versions of reads that found no key: those were made up.
 func untold(ops []check.Operation) []check.Operation {
 	ops = slices.Clone(ops)
 	for i := range ops {
@@ -201,7 +200,7 @@ func TestVerdict(t *testing.T) {
 	none.cancel(0)
 }
 
-// A key with too many operations for the search is judged by its revisions.
+// A key with too many operations for the search is checked by its revisions.
 func TestJudgeOfAHotKey(t *testing.T) {
 	var ops []check.Operation
 	for i := range searchLimit {

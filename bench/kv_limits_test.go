@@ -36,7 +36,7 @@ func TestRefusalOf(t *testing.T) {
 	}
 }
 
-// Servers that are started keep etcd's limits unless the load needs more.
+// Started servers keep etcd's limits unless the load needs more.
 func TestServerLimits(t *testing.T) {
 	etcd, mapped := &ServerKind{}, &ServerKind{API: MapAPI}
 	for _, c := range []struct {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSchemesOfEndpoints: an endpoint that says https:// is never asked in clear text.
+// TestSchemesOfEndpoints: an https:// endpoint never gets a request in clear text.
 func TestSchemesOfEndpoints(t *testing.T) {
 	given := &tls.Config{}
 	for _, c := range []struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// fakeCluster applies commands in order on all its machines, one goroutine and a little
-// delay away, with faults to be found.
+// fakeCluster applies commands in order on all its machines, in one goroutine with a little delay, with faults to be
+// found.
 type fakeCluster struct {
 	machines []*Machine
 	queue    chan fakeCommand
@@ -117,7 +117,7 @@ func (f *fakeCluster) Stats() Stats {
 }
 func (f *fakeCluster) Close() error { close(f.queue); f.stopped.Wait(); return nil }
 
-// every says yes to every n-th command.
+// every returns true for every n-th command.
 func every(n int) func(int) bool { return func(i int) bool { return i%n == 0 } }
 
 func fakeConfig(t *testing.T, l Load) LogConfig {
@@ -148,7 +148,7 @@ func TestLoadModes(t *testing.T) {
 	}
 }
 
-// A cluster that breaks its promises must not get away with it.
+// Violations of a cluster must be found.
 func TestFaultsAreFound(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Every contestant must keep its promises in every mode, and fill in every figure.
+// Every contestant must be correct in every mode, and have every figure.
 func TestContestants(t *testing.T) {
 	testsize.Long(t)
 	t.Parallel()
@@ -37,15 +37,15 @@ func TestContestants(t *testing.T) {
 	}
 }
 
-// settingsOf are the settings with which a contestant is tested.
+// settingsOf are the settings of a contestant in tests.
 func settingsOf(protocol string) Settings {
 	return Settings{Values: setting.MustParse("instances=3")}.Of(protocol)
 }
 
-// leastLed is the share of commands that one member leads at least, of three.
+// leastLed is the least share of commands that one member leads, of three.
 func leastLed(protocol string) float64 {
 	if protocol == "multi-raft" || protocol == "wpaxos" {
-		return 0.2 // as keys fall on groups, about a third
+		return 0.2 // about a third, by the distribution of keys to groups
 	}
 	return 1
 }
@@ -92,8 +92,8 @@ func TestLargeCommands(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// What was in progress when the measurement began was sent before it. The slower follower may be
-			// behind by what is in flight to it: 32 MiB at most, of which some may wait to be written.
+			// Commands in progress at the start of the measurement were sent before it. The slower follower may be behind by
+			// the bytes in flight to it: 32 MiB at most, some of which may wait to be written.
 			copied := float64(l.Payload) * float64(r.Commands-int64(l.Inflight))
 			least := copied + max(0, copied-32<<20)
 			if name == "rs-raft" {
@@ -110,10 +110,10 @@ func TestLargeCommands(t *testing.T) {
 	}
 }
 
-// Fragments save what they promise, of large commands only.
+// Fragments save bandwidth as expected, of large commands only.
 func TestCommandsInFragments(t *testing.T) {
 	testsize.Long(t)
-	// 4/3 of a command and those before the followers were heard; 4 small ones and what is around them.
+	// 4/3 of a command and those before the followers' first answers; 4 small ones and their overhead.
 	for payload, most := range map[int]float64{256 << 10: 3.5, 100: 50} {
 		l := Load{Payload: payload, Proposers: 8, Duration: 700 * time.Millisecond}
 		r, err := RunLog(context.Background(), LogConfig{Protocol: "craft", Nodes: 5, Load: l, Dir: t.TempDir(),
@@ -132,7 +132,7 @@ func TestCommandsInFragments(t *testing.T) {
 	}
 }
 
-// The fields that others read are a promise.
+// The names of fields are stable for other programs.
 func TestResultFields(t *testing.T) {
 	r := &LogResult{Figures: Figures{Protocol: "raft", Nodes: 3, Payload: 16, ThroughputPS: 5}, Mode: "window",
 		Inflight: 9, Verified: true}

@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// The bitmap must say what a map says, whatever the order.
+// The bitmap must equal a map, in any order.
 func TestBitmapAgainstMap(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var b bitmap
@@ -19,7 +19,7 @@ func TestBitmapAgainstMap(t *testing.T) {
 	for i := range uint64(n) {
 		v := i
 		if r.IntN(10) == 0 {
-			v = uint64(r.IntN(int(i) + 1000)) // out of order, or again
+			v = uint64(r.IntN(int(i) + 1000)) // out of order, or repeated
 		}
 		if v%50_021 == 0 {
 			continue // some never come

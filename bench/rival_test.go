@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// rivalEnv makes the test's own executable the program of rivals, and says what it does.
+// rivalEnv makes the test's own executable the program of rivals, and selects its behaviour.
 const rivalEnv = "BRAID_BENCH_RIVAL"
 
 func TestMain(m *testing.M) {
@@ -66,7 +66,7 @@ func TestRivalRunsInItsProcess(t *testing.T) {
 	}
 }
 
-// An interrupt ends the run of a rival as it ends one here: the figures until then count.
+// An interrupt ends the run of a rival like one here: the figures until then count.
 func TestRivalIsInterrupted(t *testing.T) {
 	testsize.Long(t)
 	c := rivalConfig(t, "run")

@@ -49,7 +49,7 @@ func TestShapeRefusesEpochs(t *testing.T) {
 	}
 }
 
-// A contestant is set up like the one that it is compared with, as far as it has what that has.
+// A contestant has the settings of the one that it is compared with, if it has them.
 func TestShapeOnly(t *testing.T) {
 	own := []string{"relays=2", "no-skip=true", "quorums=3/2"}
 	all := append([]string{"code-k=2", "instances=4", "leaders=spread", "placement=code"}, own...)
@@ -125,8 +125,7 @@ func TestCardsNet(t *testing.T) {
 	}
 }
 
-// Niagara is measured as any other: on several network cards, and by clients of all members
-// where these share the leaders.
+// Niagara is measured like any other: on several network cards, and by clients of all members if leaders are spread.
 func TestRunLogNiagara(t *testing.T) {
 	testsize.Long(t)
 	for _, s := range []Settings{{Values: setting.MustParse("instances=2"), MaxBatchCommands: 1, Cards: 2,

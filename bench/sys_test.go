@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Of 1,000 ticks 400 were idle, 100 stolen, and 300 (3 s) what was measured: 200 are others'.
+// Of 1,000 ticks 400 were idle, 100 stolen, and 300 (3 s) of the measured process: 200 are others'.
 func TestCPUShares(t *testing.T) {
 	from := cpuTicks{total: 5000, idle: 1000, stolen: 7}
 	to := cpuTicks{total: 6000, idle: 1400, stolen: 107}
@@ -20,7 +20,7 @@ func TestCPUShares(t *testing.T) {
 	}
 }
 
-// A meter of this machine stays within what there is.
+// A meter of this machine stays within its capacity.
 func TestCPUMeter(t *testing.T) {
 	m := StartCPUMeter()
 	for deadline := time.Now().Add(time.Minute); readCPUTicks().total < m.from.total+5 && time.Now().Before(deadline); {

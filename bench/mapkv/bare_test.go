@@ -12,7 +12,7 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// A bare server answers as the service does, and keeps nothing.
+// A bare server answers like the service, and stores nothing.
 func TestBare(t *testing.T) {
 	server := httptest.NewServer(Bare(2, []braid.Member{{ID: 1}, {ID: 2}}))
 	defer server.Close()

@@ -16,7 +16,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// log applies what is proposed at once, or fails with err.
+// log applies proposals at once, or fails with err.
 type log struct {
 	state    *Map
 	err      error
@@ -156,7 +156,7 @@ func TestErrors(t *testing.T) {
 	require.Equal(t, 404, code, "a stale read needs no cluster")
 }
 
-// Large values are bodies, and a value may be of both kinds of chunks.
+// Large values are bodies, and a value may have both kinds of chunks.
 func TestLargeValuesAreBodies(t *testing.T) {
 	const threshold = 10_000 // more than a server buffers
 	l := &log{state: NewMap()}

@@ -64,7 +64,7 @@ func TestMap(t *testing.T) {
 	require.Equal(t, uint64(1), appended)
 }
 
-// A snapshot is of the instant at which it was taken, whatever is applied while it is written.
+// A snapshot has the state at the time when it was taken, whatever is applied while it is written.
 func TestSnapshotStandsStill(t *testing.T) {
 	m := NewMap()
 	for i := range 1000 {
@@ -138,8 +138,8 @@ func live(t *testing.T, m *Map) []braid.BodyRef {
 	return refs
 }
 
-// Every body is alive exactly as long as a value refers to it; after that it is handed out
-// once, when it is in no snapshot any more.
+// Every body is alive exactly as long as a value refers to it; after that it is returned once, when it is in no
+// snapshot any more.
 func TestBodiesOfTheMap(t *testing.T) {
 	m := NewMap()
 	ref := func(i uint64) braid.BodyRef { return bodyRef(i, 100) }
@@ -174,7 +174,7 @@ func TestBodiesOfTheMap(t *testing.T) {
 	require.Empty(t, fresh.Dropped(2), "what was dropped before belongs to the state that was replaced")
 }
 
-// A snapshot does not see what is appended to a value while it is written.
+// A snapshot does not see data that is appended to a value while it is written.
 func TestAppendBesideASnapshot(t *testing.T) {
 	m := NewMap()
 	apply(t, m, command(opExtend, "a", []byte("1")), command(opExtend, "a", []byte("2")),

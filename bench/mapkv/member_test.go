@@ -22,10 +22,10 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// testTimeout is how long a test waits for what should take a moment.
+// testTimeout bounds a test's wait for an event that should be quick.
 const testTimeout = 30 * time.Second
 
-// cluster is members in this process.
+// cluster is a set of members in this process.
 type cluster struct {
 	t       *testing.T
 	members []braid.Member
@@ -59,7 +59,7 @@ func startWith(t *testing.T, n int, adjust func(*braid.Options)) *cluster {
 	return c
 }
 
-// open starts a member, or a stopped one again where it was.
+// open starts a member, or restarts a stopped one.
 func (c *cluster) open(i int) {
 	listen := func(address string) (l net.Listener) {
 		require.Eventually(c.t, func() (ok bool) {
@@ -121,8 +121,8 @@ func (c *cluster) insist(code int, method, url, body string) (answer string) {
 	return answer
 }
 
-// over runs a test over raft, and over protocols that order only commands with a key in common, in one log or in one
-// for each group of keys.
+// over runs a test over raft, and over protocols that order only commands with a common key, in one log or in one for
+// each group of keys.
 func over(t *testing.T, test func(t *testing.T, c *cluster)) {
 	for _, protocol := range []string{"raft", "epaxos", "wpaxos"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -159,7 +159,7 @@ func everyMemberServes(t *testing.T, c *cluster) {
 	require.Equal(t, 3, s.Members)
 }
 
-// A member that was away while the log was cut comes back by a snapshot of the map.
+// A member that was down while the log was truncated catches up by a snapshot of the map.
 func TestSnapshotsOfTheMap(t *testing.T) { over(t, snapshotsOfTheMap) }
 
 func snapshotsOfTheMap(t *testing.T, c *cluster) {
@@ -180,8 +180,7 @@ func snapshotsOfTheMap(t *testing.T, c *cluster) {
 	require.Equal(t, large, c.insist(200, "GET", c.url(away, "/kv/large?stale"), ""))
 }
 
-// Large values are kept in fragments: every member serves them, also one that just began to lead,
-// and what is no longer needed goes.
+// Large values are kept in fragments: every member serves them, even a new leader, and unneeded ones are removed.
 func TestValuesInFragments(t *testing.T) {
 	c := startWith(t, 3, func(o *braid.Options) { o.Protocol = braid.CRaft{K: 2} })
 	first := c.leader()
@@ -213,7 +212,7 @@ func TestValuesInFragments(t *testing.T) {
 	require.Equal(t, large("three "), c.insist(200, "GET", c.url(first, "/kv/a"), ""))
 }
 
-// What clients see while the leader stops, and comes back, has an order that explains it.
+// The history of clients is linearizable while the leader stops and comes back.
 func TestLinearizableWhileTheLeaderStops(t *testing.T) { over(t, linearizableWhileTheLeaderStops) }
 
 func linearizableWhileTheLeaderStops(t *testing.T, c *cluster) {
@@ -249,8 +248,8 @@ func linearizableWhileTheLeaderStops(t *testing.T, c *cluster) {
 	require.NoError(t, check.Linearizable(history.History(), time.Minute))
 }
 
-// record puts and gets the same few keys as others do until ctx ends, at the next member when one
-// does not answer. done gets a token for each answer, as long as there is space.
+// record puts and gets the same few keys as others until ctx ends, at the next member when one does not answer. done
+// gets a token for each answer, as long as there is space.
 func record(ctx context.Context, c *cluster, client int, h *check.Recorder, origin time.Time, done chan<- struct{}) {
 	now := func() int64 { return int64(time.Since(origin)) }
 	member := client

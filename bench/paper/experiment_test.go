@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// plentiful gives every figure, all of them different.
+// plentiful returns every figure, all of them different.
 type plentiful struct{ n float64 }
 
 func (p *plentiful) sample() Sample {
@@ -17,7 +17,7 @@ func (p *plentiful) sample() Sample {
 	return s
 }
 
-// measureAll is a result as it would be if everything were measured.
+// measureAll is a result with all measurements.
 func measureAll(e *Experiment, quick bool) *Result {
 	cases := e.cases(quick)
 	r := newResult(e, cases, Config{Quick: quick})
@@ -34,8 +34,7 @@ func measureAll(e *Experiment, quick bool) *Result {
 	return r
 }
 
-// What an experiment claims, plots and tabulates must be among what it measures, in quick
-// mode too.
+// Metrics in an experiment's claims, plots and tables must be measured, in quick mode too.
 func TestExperimentsAreConsistent(t *testing.T) {
 	for _, e := range Experiments() {
 		for _, quick := range []bool{false, true} {
@@ -74,7 +73,7 @@ func checkPlot(t *testing.T, r *Result, p *Plot) {
 	}
 }
 
-// No two cases may be the same point, and settings must be such that a cluster starts.
+// No two cases may be the same point, and a cluster must start with the settings.
 func TestCasesAreDistinct(t *testing.T) {
 	type place struct {
 		series, part string
@@ -145,7 +144,7 @@ func TestMeasures(t *testing.T) {
 		{"quietly", quietly(Runtime, a2, a1), 20 / 10.75},
 		{"growth", growth(Runtime, "a", "b", 1, 2), 8.5},
 		{"spreadOver", spreadOver(Runtime, a1, a2), 20 / 10.75},
-		// Even runs choose b at 1 (5), odd ones compare: 12.5 against 30.
+		// Even runs choose b at 1 (5), odd ones compare: 12.5 with 30.
 		{"againstBest", againstBest(Runtime, a1, b1, b2), 12.5 / 30},
 		{"explained", explained(Runtime, SyncTime, a1), 64},
 		{"worst", worst(Runtime, "a", "b", "", 1, 2, 3), 20 / 18.5},

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestFlowSendsWhatIsDue: a command is sent once it is due, and not an interval later.
+// TestFlowSendsWhatIsDue: a command is sent when it is due, and not an interval later.
 func TestFlowSendsWhatIsDue(t *testing.T) {
 	p := flowPace{interval: float64(10 * time.Millisecond), offset: float64(4 * time.Millisecond)}
 	if n := p.due(3 * time.Millisecond); n != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/bench"
 )
 
-// A share of the keys is the hot one, and no two members have another in common, nor a group.
+// A share of the keys is the hot one, and no two members have another common key, nor a common group.
 func TestKeysOfCommands(t *testing.T) {
 	const n = 10_000
 	w := Work{KeySpace: 12_000, Hot: 0.25}
@@ -41,7 +41,7 @@ func TestKeysOfCommands(t *testing.T) {
 	}
 }
 
-// Clusters that order only commands of a key agree on these, in closed loops and at a rate.
+// Clusters that order only commands of a key agree on each order, in closed loops and at a rate.
 func TestRealKeys(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{seriesEPaxos, seriesWPaxos} {

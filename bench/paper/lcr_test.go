@@ -12,7 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// The bound, with what is known of them beforehand.
+// The bound, with known results.
 func TestBound(t *testing.T) {
 	near := func(what string, got, want float64) {
 		t.Helper()
@@ -37,7 +37,7 @@ func TestBound(t *testing.T) {
 	near("5 members in closed loops", five.closedLoop(), 1.81)
 	near("9 members in closed loops", nine.closedLoop(), 40/(1+0.44*8/9)/16)
 	near("transactional latency with 5 members", five.transactional(), 1.85)
-	// No one waits with 9 members: a round trip, and the path to the leader.
+	// With 9 members no command waits: a round trip, and the path to the leader.
 	near("transactional latency with 9 members", nine.transactional(), 1+8/9.)
 	near("how much quicker that is", nine.quicker(), 100*(1-(1+8/9.)/2.5))
 	few := bound{5, 8, 16, 0.25}
@@ -122,8 +122,8 @@ func TestAnswersByKindAndMember(t *testing.T) {
 	}
 }
 
-// Each of the experiments of LCR and ISS in small, on real clusters of three members: one point for each
-// contestant and kind of work that no experiment before it has.
+// Each of the experiments of LCR and ISS on a small scale, on real clusters of three members: one point for each
+// contestant and kind of work that no earlier experiment has.
 func TestRealInSmall(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	dir, remove, err := bench.DataDir("")
@@ -138,7 +138,7 @@ func TestRealInSmall(t *testing.T) {
 		}
 		small := &Experiment{Name: e.Name, XName: e.XName, Cases: inSmall(e.Cases, seen)}
 		if len(small.Cases) == 0 {
-			continue // it is another view of what was run before
+			continue // it is another view of an earlier run
 		}
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel() // members wait for each other most of the time
@@ -152,9 +152,9 @@ func TestRealInSmall(t *testing.T) {
 			for _, s := range r.Series {
 				for _, p := range s.Points {
 					if strings.HasPrefix(s.X, bySecond) {
-						continue // in some of which nothing is answered
+						continue // some of them have no answers
 					}
-					// Before a member dies is a short time in this test.
+					// The time before a member's crash is short in this test.
 					if p.Figures[Throughput].Min <= 0 && !strings.HasSuffix(e.Name, "-failures") || p.Figures[P50].Min <= 0 {
 						t.Errorf("%s at %v %s: %+v", s.Name, p.X, s.X, p.Figures)
 					}
@@ -164,7 +164,7 @@ func TestRealInSmall(t *testing.T) {
 	}
 }
 
-// kind is what makes a case different from another one, other than how much there is of something.
+// kind is the kind of a case, without quantities.
 type kind struct {
 	setup                    Setup
 	at                       Place
@@ -172,14 +172,14 @@ type kind struct {
 	confirmed, moved, faults bool
 }
 
-// inSmall returns cases with few members that work for a moment: the first of each kind that was not seen.
+// inSmall returns cases with few members that work for a moment: the first of each new kind.
 func inSmall(cases []Case, seen map[kind]bool) (small []Case) {
 	for _, c := range cases {
 		w := &c.Work
 		c.Setup.Members, c.Setup.Heartbeat = 3, 100*time.Millisecond
 		k := kind{c.Setup, w.At, w.Rate > 0, w.Of > 0, w.Blind > 0, w.Confirmed, w.Leader > 1, w.Faults != nil}
 		if _, given := k.setup.Values.Get("epochs"); given {
-			k.setup.set("epochs=any") // how many slots there are makes no difference
+			k.setup.set("epochs=any") // the number of slots makes no difference
 		}
 		if seen[k] {
 			continue
@@ -258,7 +258,7 @@ func (n *fakeNode) ProposeWithAsync(command, body []byte, o braid.ProposeOptions
 	return n.instant.ProposeWithAsync(command, body, o, done)
 }
 
-// A living cluster changes its links and its leader, and goes back to what it was set up with.
+// A running cluster changes its links and its leader, and returns to its setup.
 func TestRealArrange(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

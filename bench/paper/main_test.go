@@ -19,5 +19,5 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// memberCommand is how tests start members that are processes of their own.
+// memberCommand is the command with which tests start members in separate processes.
 var memberCommand = []string{"env", memberEnv + "=1", os.Args[0]}

@@ -31,7 +31,7 @@ func modelExperiment() *Experiment {
 	return e
 }
 
-// fakeModel records what it is asked.
+// fakeModel records its calls.
 type fakeModel struct {
 	mu      sync.Mutex
 	asked   map[int]scale.Config // by the cores
@@ -83,7 +83,7 @@ func TestModelIsComputed(t *testing.T) {
 	if !here.Shared || here.Rate != 7000 || here.Nodes != 3 || here.Payload != 16 || here.Duration != 50*time.Millisecond {
 		t.Errorf("asked %+v", here)
 	}
-	// b at 1 took 30 and 31 ms: 1000/30 and 1000/31 requests a second, says the fake.
+	// b at 1 took 30 and 31 ms: 1000/30 and 1000/31 requests a second, according to the fake.
 	if len(f.points) != 1 || f.points[0].Throughput != (1000./30+1000./31)/2 || !f.points[0].Config.Shared ||
 		f.points[0].Config.Protocol != "raft" {
 		t.Errorf("fitted to %+v", f.points)
@@ -94,7 +94,7 @@ func TestModelIsComputed(t *testing.T) {
 	checkModelReport(t, r)
 }
 
-// What is computed is marked as such wherever it is shown, and its costs are kept.
+// Computed figures are marked as such everywhere, and their costs are kept.
 func checkModelReport(t *testing.T, r *Result) {
 	t.Helper()
 	dir := t.TempDir()
@@ -157,7 +157,7 @@ func TestModelFails(t *testing.T) {
 	}
 }
 
-// The real model, on a real cluster: small, and only to see that all of it goes together.
+// The real model, on a real cluster: small, as a test of the whole.
 func TestRealModel(t *testing.T) {
 	testsize.Long(t)
 	work := Work{Rate: saturating, For: 30 * time.Millisecond, Inflight: 500}

@@ -24,7 +24,7 @@ func TestFlow(t *testing.T) {
 		if time.Since(f.began) > 30*time.Second {
 			t.Fatal("nothing flows")
 		}
-		<-time.After(time.Millisecond) // stands for work alongside it
+		<-time.After(time.Millisecond) // represents concurrent work
 	}
 	took := time.Since(f.began)
 	if err := f.end(t.Context()); err != nil {
@@ -47,7 +47,7 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// What is due while too much is in progress is dropped and never sent.
+// Commands that become due while too many are in progress are dropped and never sent.
 func TestFlowDrops(t *testing.T) {
 	p := &stuck{}
 	f := startFlow(Work{Rate: 1e6, For: time.Second, Inflight: 50}, []proposer{p}, 0)
@@ -91,7 +91,7 @@ func TestRealNiagara(t *testing.T) {
 	target := openReal(t, Setup{Protocol: "niagara", Values: setting.MustParse("instances=4", "leaders=spread"), Cards: 2,
 		Net: "egress=400mbit", Keys: 16, Heartbeat: 100 * time.Millisecond})
 	f := runReal(t, target, Work{Rate: 5000, For: 300 * time.Millisecond})
-	// What a busy machine was late with comes in that time too.
+	// Late commands of a busy machine are answered in that time too.
 	if f[Throughput] < 500 || f[Throughput] > 10_000 || f[P50] <= 0 || f[P90] < f[P50] || f[CPU] <= 0 {
 		t.Errorf("a flow: %+v", f)
 	}
@@ -151,7 +151,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// The values that strong reads read are part of a member's snapshots.
+// The values of strong reads are part of a member's snapshots.
 func TestStoreInSnapshots(t *testing.T) {
 	m := newMachine(0)
 	m.store.values = make([][]byte, 4)
@@ -159,7 +159,7 @@ func TestStoreInSnapshots(t *testing.T) {
 	if err := m.Apply([]braid.Command{{Data: command}, {Data: []byte{2, 0, 0, 0, 0, 0, 0, 0}}}); err != nil {
 		t.Fatal(err)
 	}
-	command[8] = 'x' // what is kept is a copy
+	command[8] = 'x' // the store has a copy
 	var b bytes.Buffer
 	s, err := m.Snapshot()
 	if err == nil {

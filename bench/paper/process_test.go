@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A cluster of processes does the same work as one in this process, and tells what its members use. A member
-// that was killed comes back.
+// A cluster of processes does the same work as one in this process, and reports its members' resource use. A killed
+// member comes back.
 func TestRealProcesses(t *testing.T) {
 	t.Parallel()
 	s := lcrSetup("lcr", 3)

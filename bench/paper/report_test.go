@@ -58,8 +58,7 @@ func TestReportJSON(t *testing.T) {
 	}
 }
 
-// The page must show everything, need nothing from elsewhere, and be well-formed; the pictures must
-// be XML on their own.
+// The page must have everything, need no other files, and be well-formed; each picture must be valid XML.
 func TestReportFiles(t *testing.T) {
 	testsize.Long(t)
 	dir := t.TempDir()
@@ -143,7 +142,7 @@ func wellFormed(t *testing.T, name string, data []byte, strict bool) {
 	}
 }
 
-// A report continues from what earlier runs left in its directory.
+// A report adds to the results of earlier runs in its directory.
 func TestReportKeepsEarlier(t *testing.T) {
 	dir := t.TempDir()
 	all := Experiments()

@@ -13,13 +13,13 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// fakeWorld makes targets whose figures are given, and records what happens.
+// fakeWorld makes targets with given figures, and records events.
 type fakeWorld struct {
 	mu     sync.Mutex
 	calls  []string
 	opened int
 	open   int
-	// figure gives the runtime of the n-th run (from 0) of a setup.
+	// figure is the runtime of the n-th run (from 0) of a setup.
 	figure func(s Setup, w Work, n int) (float64, error)
 	check  error
 }
@@ -56,7 +56,7 @@ func (t *fakeTarget) Close() error {
 	return nil
 }
 
-// The links tell the fake's two setups apart.
+// The links distinguish the fake's two setups.
 const netA, netB = "latency=1ms", "latency=2ms"
 
 var setupName = map[string]string{netA: "a", netB: "b"}
@@ -101,7 +101,7 @@ func TestRunAlternates(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"a:1", "b:1", "a:2", "a:1", // what wants two turns gets the second after the others' first
+		"a:1", "b:1", "a:2", "a:1", // the second turn of a case comes after the others' first
 		"b:1", "a:2", "a:1", "a:1", // each round begins with the next case
 		"a:2", "a:1", "b:1", "a:1",
 	}
@@ -116,7 +116,7 @@ func TestRunAlternates(t *testing.T) {
 	}
 }
 
-// Clusters that run alone are opened when their turn comes, each once in a round, and judged before they are closed.
+// Clusters that run alone are opened when their turn comes, each once in a round, and checked before they are closed.
 func TestRunAlone(t *testing.T) {
 	w, e := &fakeWorld{figure: steady}, fakeExperiment()
 	e.Alone = true
@@ -168,7 +168,7 @@ func TestRunFigures(t *testing.T) {
 	}
 }
 
-// A run that was disturbed is made again on a new cluster, and the report says so.
+// A disturbed run is repeated on a new cluster, and the report records it.
 func TestRunAgain(t *testing.T) {
 	failed := false
 	w := &fakeWorld{figure: func(s Setup, k Work, n int) (float64, error) {
@@ -198,7 +198,7 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
-// What was measured before an interrupt is kept, and so is the error.
+// Results before an interrupt are kept, and so is the error.
 func TestRunInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &fakeWorld{}
@@ -225,7 +225,7 @@ func TestRunInterrupted(t *testing.T) {
 func TestRunLimit(t *testing.T) {
 	testsize.Long(t)
 	w := &fakeWorld{figure: func(s Setup, k Work, n int) (float64, error) {
-		<-time.After(20 * time.Millisecond) // stands for work, nothing waits for it
+		<-time.After(20 * time.Millisecond) // represents work, nothing waits for it
 		return steady(s, k, n)
 	}}
 	began := time.Now()

@@ -46,8 +46,8 @@ func TestRealExperiment(t *testing.T) {
 	for _, s := range r.Series {
 		for _, p := range s.Points {
 			f := p.Figures
-			// The leader's own sync may end after the followers have committed a command with theirs. On a busy
-			// machine another may be elected, which adds an entry.
+			// The leader's own sync may end after the followers have committed a command with theirs. On a busy machine
+			// another leader may be elected, which adds an entry.
 			if p.Count != 2 || f[Runtime].Min <= 0 || f[P50].Min <= 0 || f[P99].Median < f[P50].Median ||
 				f[Replicated].Min <= 0 || f[PerEntry].Min < 0.9 || f[MemberSync].Min <= 0 {
 				t.Errorf("%s at %v %s: %+v", s.Name, p.X, s.X, p)
@@ -72,7 +72,7 @@ type instant struct {
 	under int
 	most  int
 	fail  error
-	body  int // bytes of each body; those of requests that follow on each other differ
+	body  int // bytes of each body; successive ones differ
 	last  []byte
 	wrong int
 }
@@ -149,7 +149,7 @@ func TestRealBodies(t *testing.T) {
 	for _, c := range []struct {
 		series  string
 		kept    float64 // by a follower, of a body of 60,000 bytes
-		stopped bool    // with two of five members down nothing continues
+		stopped bool    // with two of five members down nothing is committed
 	}{{seriesRaft, 60_000, false}, {seriesRS, 20_000, true}, {seriesCraft, 20_000, false}} {
 		t.Run(c.series, func(t *testing.T) {
 			s := craftSetup(c.series, 5)
@@ -157,8 +157,8 @@ func TestRealBodies(t *testing.T) {
 			const body = 60_000
 			target := openReal(t, s)
 			f := runReal(t, target, Work{Requests: 10, Clients: 2, Body: body})
-			// A follower that was not heard from in time makes craft send whole copies. The last entries may
-			// be applied before a slow disk has them.
+			// A follower that did not answer in time makes craft send whole copies. The last entries may be applied before a
+			// slow disk has them.
 			const most = 0.7
 			if f[Kept] < most*c.kept || f[Kept] > body+1000 || f[Written] < most*c.kept || f[Egress] < most*4*c.kept ||
 				f[Bandwidth] <= 0 {
@@ -198,8 +198,8 @@ func openReal(t *testing.T, s Setup) Target {
 	return target
 }
 
-// runReal makes a run again that an election disturbed, as an experiment does: a machine with
-// other work may stand still for longer than the election timeout.
+// runReal repeats a run that an election disturbed, as an experiment does: a busy machine may pause for longer than
+// the election timeout.
 func runReal(t *testing.T, target Target, w Work) Sample {
 	t.Helper()
 	for try := 1; ; try++ {
@@ -213,8 +213,7 @@ func runReal(t *testing.T, target Target, w Work) Sample {
 	}
 }
 
-// What a cluster is judged by: its members must have applied the same, which includes all
-// that was answered.
+// The check of a cluster: its members must have applied the same commands, with all answered ones.
 func TestCheckFindsWhatIsWrong(t *testing.T) {
 	target := &braidTarget{sent: 4, applied: 2}
 	for range 2 {

@@ -14,8 +14,8 @@ import (
 	"github.com/braidlog/braid/bench/mapkv"
 )
 
-// A cluster that serves a map by HTTP: reads and writes are in the log of every member, and a member that
-// is stopped comes back with its map.
+// A cluster that serves a map by HTTP: reads and writes are in the log of every member, and a stopped member comes
+// back with its map.
 func TestRealWeb(t *testing.T) {
 	t.Parallel()
 	s := issSetup("iss", 3)
@@ -66,7 +66,7 @@ func TestRealWebByKey(t *testing.T) {
 	}
 }
 
-// Bare servers answer the same clients, and count what that costs.
+// Bare servers answer the same clients, and measure their cost.
 func TestRealBare(t *testing.T) {
 	t.Parallel()
 	target := openReal(t, Setup{Members: 2, HTTP: true, Bare: true})
@@ -84,7 +84,7 @@ func TestRealBare(t *testing.T) {
 	}
 }
 
-// Callers ask for keys around their own middle, all of which exist.
+// Callers request keys around their own mean, all of which exist.
 func TestWebKeys(t *testing.T) {
 	cluster := &braidTarget{members: []*member{{node: &webNode{}}}}
 	callers := newWebCallers(&Work{}, cluster.bases())
@@ -108,7 +108,7 @@ func TestWebKeys(t *testing.T) {
 	}
 }
 
-// What the map refuses, and a member that is away, are errors.
+// Requests that the map refuses, and a member that is down, are errors.
 func TestWebErrors(t *testing.T) {
 	c := &webCaller{client: http.DefaultClient, base: "http://127.0.0.1:1"}
 	if err := c.ask("GET", c.base+"/kv/a", nil); err == nil {
@@ -116,7 +116,7 @@ func TestWebErrors(t *testing.T) {
 	}
 }
 
-// A snapshot has what was counted and the map, and the cluster's own commands are none of the map's.
+// A snapshot has the counted commands and the map, and the cluster's own commands are not in the map.
 func TestMappedSnapshot(t *testing.T) {
 	machine, again := newMachine(0), newMachine(0)
 	m := &mapped{machine, mapkv.NewMap()}

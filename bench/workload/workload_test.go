@@ -62,7 +62,7 @@ func requireFit(t *testing.T, counts, shares []float64, draws int) {
 	require.InDelta(t, d, chi, 6*math.Sqrt(2*d)+3, "chi-square with %.0f degrees of freedom", d)
 }
 
-// normalized makes weights add up to 1.
+// normalized scales weights to a sum of 1.
 func normalized(n int, weight func(int) float64) []float64 {
 	out, sum := make([]float64, n), 0.0
 	for i := range out {
@@ -212,7 +212,7 @@ func TestFrontierWaitsForEarlierInserts(t *testing.T) {
 }
 
 func TestFrontierConcurrently(t *testing.T) {
-	f := newFrontier(3 * ring / 2) // the ring is passed more than once
+	f := newFrontier(3 * ring / 2) // more than once around the ring
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -267,7 +267,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// The same seed and client give the same operations; another of either gives others.
+// The same seed and client have the same operations; another of either has others.
 func TestDeterminism(t *testing.T) {
 	mix, err := ParseMix("read=40%,update=30%,scan=10%,rmw=10%,delete=10%")
 	require.NoError(t, err)

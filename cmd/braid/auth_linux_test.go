@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestUpAndStatusWithAuthOn: a cluster where auth is on resumes, and tells users alone how it is.
+// TestUpAndStatusWithAuthOn: a cluster with auth on resumes, and shows its status to users only.
 func TestUpAndStatusWithAuthOn(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)

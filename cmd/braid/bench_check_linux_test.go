@@ -15,9 +15,8 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// checkedLoad has bench kv write and read with its check, and returns once it writes: it asks every endpoint who
-// leads before it begins, and fails if one does not answer. judge ends it, and demands that what its clients saw has
-// an order that explains it.
+// checkedLoad starts bench kv with --check, and returns once it writes: at its start it requests the status of every
+// endpoint, and fails if one does not answer. judge ends it, and requires that the history is linearizable.
 func (c *cluster) checkedLoad() (judge func() bench.KVResult) {
 	t := c.t
 	t.Helper()
@@ -32,7 +31,7 @@ func (c *cluster) checkedLoad() (judge func() bench.KVResult) {
 	})
 	return func() (r bench.KVResult) {
 		t.Helper()
-		err := load.cmd.Process.Signal(os.Interrupt) // it judges what it has seen
+		err := load.cmd.Process.Signal(os.Interrupt) // it checks the history so far
 		code, stderr := load.exit()
 		require.NoError(t, err, "bench kv has ended with %d: %s", code, stderr)
 		require.Zero(t, code, stderr)
@@ -45,7 +44,7 @@ func (c *cluster) checkedLoad() (judge func() bench.KVResult) {
 	}
 }
 
-// What the clients of bench kv see while the leader is killed has an order that explains it.
+// The history of bench kv's clients is linearizable while the leader is killed.
 func TestBenchKVChecksAKillOfTheLeader(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -70,7 +69,7 @@ func TestBenchKVChecksAKillOfTheLeader(t *testing.T) {
 	requireNoCheckKeys(t, client)
 }
 
-// requireNoCheckKeys demands that checked runs have removed their keys.
+// requireNoCheckKeys requires that checked runs have removed their keys.
 func requireNoCheckKeys(t *testing.T, client *clientv3.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -80,7 +79,7 @@ func requireNoCheckKeys(t *testing.T, client *clientv3.Client) {
 	require.Zero(t, left.Count)
 }
 
-// awaitRevision waits until the store has come to a revision, and returns the one it is at.
+// awaitRevision waits until the store has reached a revision, and returns the current one.
 func awaitRevision(t *testing.T, client *clientv3.Client, revision int64) (now int64) {
 	t.Helper()
 	eventually(t, "writes", func(ctx context.Context) bool {
@@ -92,7 +91,7 @@ func awaitRevision(t *testing.T, client *clientv3.Client, revision int64) (now i
 	return now
 }
 
-// all puts lines together, to the last.
+// all joins all lines.
 func all(lines <-chan string) string {
 	var text strings.Builder
 	for line := range lines {
@@ -101,7 +100,7 @@ func all(lines <-chan string) string {
 	return text.String()
 }
 
-// A program that is measured, and stopped, by bench kv as a server of its own kind.
+// bench kv measures and stops a program of another kind of server.
 func TestBenchKVOnTheMapService(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

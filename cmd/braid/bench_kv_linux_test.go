@@ -42,7 +42,7 @@ func TestBenchKVLoads(t *testing.T) {
 			require.Equal(t, want, got, name)
 			require.Equal(t, r.Commands, count, name)
 			require.Equal(t, int64(600), r.Commands+r.Errors, name)
-			if r.Errors == 0 { // a slow machine may have changed its leader
+			if r.Errors == 0 { // a slow machine may have changed the leader
 				require.Zero(t, r.NotFound, "%s: every key was put before the run", name)
 			}
 		}
@@ -53,7 +53,7 @@ func TestBenchKVLoads(t *testing.T) {
 		r := load(t, "--rate=300", "--clients=20", "--duration=2s", "--warmup=0s")
 		require.Equal(t, "rate", r.Mode)
 		require.InDelta(t, rate, r.RatePS, 0)
-		// What was due by the end was done, is in progress, or is told as the backlog.
+		// Requests due by the end were completed, are in progress, or are in the backlog.
 		due := rate * r.DurationS
 		require.Greater(t, float64(r.Commands+r.Errors+r.Backlog+clients), 0.9*due)
 		require.Less(t, float64(r.Commands), 1.1*due)
@@ -86,7 +86,7 @@ func TestBenchKVLoads(t *testing.T) {
 	t.Run("too large", func(t *testing.T) { tooLarge(t, endpoints, c.client()) })
 }
 
-// Values that servers do not take end the run at once, and leave nothing behind.
+// Values that servers refuse end the run at once, and leave no keys.
 func tooLarge(t *testing.T, endpoints string, client *clientv3.Client) {
 	began := time.Now()
 	stdout, stderr, code := do(t, "", "bench", "kv", "--endpoints", endpoints, "--val-size=8-4MiB", "--clients=4",
@@ -98,7 +98,7 @@ func tooLarge(t *testing.T, endpoints string, client *clientv3.Client) {
 	requireNoCheckKeys(t, client)
 }
 
-// Servers that bench kv starts itself take what it sends, of any size that it offers.
+// Servers that bench kv starts itself accept its values, of any size.
 func TestBenchKVLargeValues(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

@@ -48,7 +48,7 @@ func TestBenchPaperList(t *testing.T) {
 	}
 }
 
-// What the command prints with --json is what report.json holds.
+// The output of the command with --json equals report.json.
 func TestBenchPaperPrint(t *testing.T) {
 	f := benchPaperFlags{out: "report", json: true, quick: true, rounds: 2}
 	if got, want := f.command([]string{"all"}), "braid bench paper all --out report --quick --rounds 2"; got != want {

@@ -14,7 +14,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Bad input must be refused at once, with an error that names what is wrong.
+// Bad input must be refused at once, with an error that names the fault.
 func TestBenchBadInput(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -122,7 +122,7 @@ func TestBenchBadInput(t *testing.T) {
 	}
 }
 
-// diskDir is a directory for a benchmark, which refuses those in memory.
+// diskDir is a directory for a benchmark, which refuses directories in memory.
 func diskDir(t *testing.T) string {
 	dir := t.TempDir()
 	if fs := bench.Filesystem(dir); fs == "tmpfs" || fs == "ramfs" {
@@ -148,7 +148,7 @@ func TestBenchLogJSON(t *testing.T) {
 	}
 }
 
-// A curve of a real cluster: too high a rate is found to be so, and the figures are kept.
+// A curve of a real cluster: a rate that is too high is found, and the figures are kept.
 func TestBenchLogCurve(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// backup is a snapshot file with some keys, of a cluster that is gone.
+// backup is a snapshot file with some keys, of an earlier cluster.
 func backup(t *testing.T) string {
 	t.Helper()
 	f := newServeFlags(t)
@@ -27,9 +27,9 @@ func backup(t *testing.T) string {
 	return file
 }
 
-// One of three founding members was restored, the others begin empty. They do not become one cluster: the restored one
-// stays alone, and each side explains why. The two others have a majority, and serve. Restored like the first, all
-// three are one.
+// One of three founding members was restored, the others are empty at the start. They do not become one cluster: the
+// restored one stays alone, and each side logs why. The two others have a majority, and serve. With all three
+// restored they are one.
 func TestMembersThatBeginWithOtherStatesAreNotLinked(t *testing.T) {
 	t.Parallel()
 	file := backup(t)
@@ -59,7 +59,7 @@ func TestMembersThatBeginWithOtherStatesAreNotLinked(t *testing.T) {
 	same.healthy(2)
 }
 
-// A member that joins a cluster which began from a snapshot has the restored keys, although no entry of the log brought
+// A member that joins a cluster with an initial snapshot has the restored keys, although no entry of the log has
 // them. It keeps them through a restart.
 func TestAMemberJoinsARestoredCluster(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
@@ -93,7 +93,7 @@ func TestAMemberJoinsARestoredCluster(t *testing.T) {
 	has()
 }
 
-// A restored state is not for a member that joins.
+// A joining member must not have a restored state.
 func TestARestoredMemberDoesNotJoin(t *testing.T) {
 	t.Parallel()
 	file := backup(t)

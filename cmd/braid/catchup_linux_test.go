@@ -19,8 +19,8 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// TestAFollowerArrivesUnderWrites: what a member is missing takes longer to send than it takes
-// until the log is cut twice. It still arrives, with at most two snapshots.
+// TestAFollowerArrivesUnderWrites: sending the missing log to a member takes longer than two truncations of the log.
+// The member still catches up, with at most two snapshots.
 func TestAFollowerArrivesUnderWrites(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

@@ -26,8 +26,7 @@ import (
 	"github.com/braidlog/braid/internal/wal"
 )
 
-// letters makes a value of n bytes that nothing else equals, in lines that pass through a
-// terminal.
+// letters makes a unique value of n bytes, in lines that pass through a terminal.
 func letters(n int, seed uint64) string {
 	const line = 32 << 10
 	b := make([]byte, n)
@@ -63,8 +62,7 @@ func (c *cluster) alive(down ...string) map[string]string {
 	return out
 }
 
-// reads demands that members have these values by their own words. A member may not answer
-// for a while, but never with anything else.
+// reads requires that members have these values. A member may not answer for a while, but never with anything else.
 func (c *cluster) reads(members map[string]string, values map[string]string) {
 	c.t.Helper()
 	for name, endpoint := range members {
@@ -83,10 +81,10 @@ func (c *cluster) reads(members map[string]string, values map[string]string) {
 	}
 }
 
-// onDisk is what a member's files say of the bodies that it holds, by index.
+// onDisk are the bodies in a member's files, by index.
 func (c *cluster) onDisk(name string) map[uint64]wal.BodyInfo {
 	c.t.Helper()
-	last := map[uint64]wal.BodyInfo{} // what comes later takes the place of what was before
+	last := map[uint64]wal.BodyInfo{} // later records replace earlier ones
 	dir := filepath.Join(c.dir, name, logDir, "bodies")
 	require.NoError(c.t, wal.InspectBodies(vfs.OS, dir, func(wal.SegmentInfo) error { return nil },
 		func(b wal.BodyInfo) error {
@@ -104,9 +102,9 @@ const (
 	formFirstRow = 2
 )
 
-// fragments returns the index of a body of that size that one member holds whole and all
-// others in rows of half its size, and what their files say of it; 0 if there is none. On a
-// busy machine a leader may have had to make do with fewer members.
+// fragments returns the index of a body of that size that one member holds whole and all others in rows of half its
+// size, and its records in their files; 0 if there is none. On a busy machine a leader may have had to use fewer
+// members.
 func (c *cluster) fragments(size int) (index uint64, holders map[string]wal.BodyInfo) {
 	c.t.Helper()
 	byIndex := map[uint64]map[string]wal.BodyInfo{}
@@ -146,7 +144,7 @@ func (c *cluster) putCut(size int, put func(context.Context) bool) (index uint64
 	return index, holders
 }
 
-// logged is how many bytes the records of a member's log have, without bodies.
+// logged is the number of bytes of the records in a member's log, without bodies.
 func (c *cluster) logged(name string) (bytes int) {
 	c.t.Helper()
 	dir := filepath.Join(c.dir, name, logDir, "log")
@@ -204,7 +202,7 @@ func TestCraftReadsEveryValueEverywhere(t *testing.T) {
 	c.reads(rest, values)
 }
 
-// largeWriters put values of 100 KiB under keys of their own until they are told to stop.
+// largeWriters put values of 100 KiB under separate keys until they are stopped.
 type largeWriters struct {
 	stop  context.CancelFunc
 	all   sync.WaitGroup
@@ -313,7 +311,7 @@ func TestCraftRepairsDamage(t *testing.T) {
 	require.Contains(t, metrics, "\nbraid_bodies_corrupt_total 1\n")
 	require.Contains(t, metrics, "\nbraid_bodies_repaired_total 1\n")
 
-	// What was restored is needed now: two others are gone, and who is left holds rows.
+	// The restored rows are needed now: two others are gone, and the remaining members hold rows.
 	var down []string
 	for _, name := range []string{c.leader(), "m1", "m2", "m3"} {
 		if name != victim && !slices.Contains(down, name) && len(down) < 2 {
@@ -324,7 +322,7 @@ func TestCraftRepairsDamage(t *testing.T) {
 	c.reads(c.alive(down...), map[string]string{"a": value})
 }
 
-// TestCraftJoin adds a member, which makes its own fragments of what was there before.
+// TestCraftJoin adds a member, which makes its own fragments of earlier values.
 func TestCraftJoin(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -389,7 +387,7 @@ func TestCraftSnapshotAndRestore(t *testing.T) {
 	again.reads(again.alive(), values)
 }
 
-// flip changes a bit of a body where it lies.
+// flip changes a bit of a body on disk.
 func flip(t *testing.T, body wal.BodyInfo) {
 	t.Helper()
 	f, err := os.OpenFile(body.File, os.O_RDWR, 0)

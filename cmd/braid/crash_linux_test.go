@@ -20,7 +20,7 @@ import (
 // electionTimeout is the default of --election-timeout.
 const electionTimeout = time.Second
 
-// writers put their own keys until they are told to stop and remember what was acknowledged.
+// writers put their own keys until they are stopped and record acknowledged puts.
 type writers struct {
 	stop    context.CancelFunc
 	all     sync.WaitGroup
@@ -47,7 +47,7 @@ func (w *writers) run(ctx context.Context, client *clientv3.Client, i int) {
 		_, err := client.Put(attempt, fmt.Sprintf("w%d", i), fmt.Sprint(n))
 		cancel()
 		if err != nil {
-			continue // it may be written: the same again
+			continue // it may be written: repeat it
 		}
 		w.acked[i].Store(n)
 		w.mark()
@@ -81,7 +81,7 @@ func (w *writers) total() (n int64) {
 	return n
 }
 
-// check demands that nothing acknowledged is lost. A put that was not acknowledged may be there.
+// check requires that no acknowledged put is lost. A put that was not acknowledged may be there.
 func (w *writers) check(t *testing.T, client *clientv3.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -112,8 +112,8 @@ func TestKillOfTheLeaderLosesNothing(t *testing.T) {
 	require.Less(t, longest, 2*electionTimeout)
 }
 
-// killOfTheLeader kills a leader below writers, demands that nothing is lost, and returns the
-// longest time without an acknowledgement.
+// killOfTheLeader kills a leader during writes, requires that nothing is lost, and returns the longest time without
+// an acknowledgement.
 func killOfTheLeader(t *testing.T) time.Duration {
 	c := up(t, dataDir(t))
 	defer c.stop()
@@ -154,7 +154,7 @@ func TestKillOfAllAndResume(t *testing.T) {
 	again := up(t, dir)
 	require.Equal(t, c.endpoints, again.endpoints)
 	w.check(t, again.client())
-	require.NoError(t, again.cmd.Process.Signal(syscall.SIGKILL)) // takes the members with it
+	require.NoError(t, again.cmd.Process.Signal(syscall.SIGKILL)) // the members end with it
 	<-again.ended
 	w.check(t, up(t, dir).client())
 }
@@ -183,8 +183,8 @@ func TestKillsInTurn(t *testing.T) {
 	require.Len(t, hashes, 1)
 }
 
-// A leader whose process stood still does not know that it was deposed. What it is asked
-// then must not be answered from the past.
+// A leader whose process was paused does not know that it was deposed. It must not answer later reads from its old
+// state.
 func TestPausedLeaderServesNothingOld(t *testing.T) {
 	t.Parallel()
 	c := up(t, dataDir(t))

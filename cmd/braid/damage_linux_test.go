@@ -19,8 +19,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// flipValue changes a bit of every place where a member's database has a value, the one that
-// counts and older ones.
+// flipValue changes a bit at every place of a value in a member's database, the valid one and older ones.
 func flipValue(t *testing.T, dir, name, value string) {
 	t.Helper()
 	path := filepath.Join(dir, name, storeDir, "db")
@@ -61,7 +60,7 @@ func databaseOfThree(t *testing.T, env []string, args ...string) (*cluster, map[
 	return c, values
 }
 
-// alarmed waits until the alarm CORRUPT is raised or not, as a member tells.
+// alarmed waits until the alarm CORRUPT is raised or not, according to a member.
 func (c *cluster) alarmed(by string, yes bool) {
 	c.t.Helper()
 	client := c.client(by)
@@ -71,7 +70,7 @@ func (c *cluster) alarmed(by string, yes bool) {
 	})
 }
 
-// same demands that all members have the same history.
+// same requires that all members have the same history.
 func (c *cluster) same(endpoints []string) {
 	c.t.Helper()
 	eventually(c.t, "equal hashes", func(ctx context.Context) bool {
@@ -91,9 +90,8 @@ func (c *cluster) same(endpoints []string) {
 	})
 }
 
-// TestDamagedDatabaseIsRepairedAtStart flips a byte of a value in the database of a member that
-// is down. It never serves that value: it says that it is corrupt, takes the state of another
-// member and is as the others.
+// TestDamagedDatabaseIsRepairedAtStart flips a byte of a value in the database of a stopped member. It never serves
+// that value: it reports corruption, fetches the state of another member and equals the others.
 func TestDamagedDatabaseIsRepairedAtStart(t *testing.T) {
 	t.Parallel()
 	c, values := databaseOfThree(t, nil)
@@ -115,7 +113,7 @@ func TestDamagedDatabaseIsRepairedAtStart(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// right asks a member for a key until it answers, and says what is wrong with the answer.
+// right asks a member for a key until it answers, and returns an error for a wrong answer.
 func right(ctx context.Context, client *clientv3.Client, key, want string) error {
 	for ctx.Err() == nil {
 		r, err := client.Get(ctx, key, clientv3.WithSerializable())
@@ -130,8 +128,8 @@ func right(ctx context.Context, client *clientv3.Client, key, want string) error
 	return ctx.Err()
 }
 
-// TestDamagedDatabaseIsRepairedWhileRunning flips a byte below a running member. No one reads it:
-// the scrub finds it.
+// TestDamagedDatabaseIsRepairedWhileRunning flips a byte in the file of a running member. No client reads it: the
+// scrub finds it.
 func TestDamagedDatabaseIsRepairedWhileRunning(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -140,7 +138,7 @@ func TestDamagedDatabaseIsRepairedWhileRunning(t *testing.T) {
 		bad := strings.TrimPrefix(c.clients[name], "http://")
 		other := strings.TrimPrefix(c.clients[map[bool]string{true: "m2", false: "m1"}[name == "m1"]], "http://")
 		c.same(c.endpoints)
-		snapshot, err := c.client(bad).Snapshot(t.Context()) // what was put is in the file then
+		snapshot, err := c.client(bad).Snapshot(t.Context()) // earlier puts are in the file then
 		require.NoError(t, err)
 		_, err = io.Copy(io.Discard, snapshot)
 		require.NoError(t, err)
@@ -152,9 +150,8 @@ func TestDamagedDatabaseIsRepairedWhileRunning(t *testing.T) {
 	}
 }
 
-// TestMemberThatDiffersIsRepaired changes a value in the database of a member that is down, with
-// right checksums, as a member would have it that computed something else. It is found by
-// comparing hashes.
+// TestMemberThatDiffersIsRepaired changes a value in the database of a stopped member, with valid checksums, as if
+// the member had computed another value. It is found by comparing hashes.
 func TestMemberThatDiffersIsRepaired(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -172,7 +169,7 @@ func TestMemberThatDiffersIsRepaired(t *testing.T) {
 	again.same(c.endpoints)
 }
 
-// changeValue changes a value as bbolt does. The database has no checksums then, as an old one.
+// changeValue changes a value by bbolt. The database has no checksums then, like an old one.
 func changeValue(t *testing.T, path, value string) {
 	t.Helper()
 	db, err := bolt.Open(path, 0o600, nil)

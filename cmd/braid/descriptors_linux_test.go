@@ -18,7 +18,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// scarce is a cluster of three members whose processes may have few descriptors.
+// scarce is a cluster of three members whose processes have few descriptors.
 type scarce struct {
 	tight
 	stop  func() // ends the load
@@ -72,7 +72,7 @@ func (c *scarce) load() {
 	c.t.Cleanup(c.stop)
 }
 
-// writes waits until this many more values are written.
+// writes waits until this number of further values are written.
 func (c *scarce) writes(n int64) {
 	c.t.Helper()
 	from := c.wrote.Load()
@@ -82,23 +82,23 @@ func (c *scarce) writes(n int64) {
 	})
 }
 
-// idle opens connections of HTTP/2 to an address, or silent ones, that ask nothing.
+// idle opens HTTP/2 connections to an address, or silent ones, without requests.
 func (c *scarce) idle(n int, addr, greeting string) {
 	for range n {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
 		if err != nil {
-			continue // what the system queues is full: no harm
+			continue // the system's queue is full: harmless
 		}
 		c.t.Cleanup(func() { conn.Close() })
 		_, _ = conn.Write([]byte(greeting))
 	}
 }
 
-// http2Greeting is how a connection of HTTP/2 begins, with empty settings.
+// http2Greeting is the beginning of an HTTP/2 connection, with empty settings.
 const http2Greeting = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
-// TestIdleConnections has strangers open more connections than a member has descriptors, where clients and where
-// members connect. Writes continue, and the log gets its files.
+// TestIdleConnections opens more connections than a member has descriptors, at the addresses for clients and for
+// members. Writes continue, and the log gets its files.
 func TestIdleConnections(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -114,8 +114,8 @@ func TestIdleConnections(t *testing.T) {
 	t.Logf("%d values, the slowest took %v", c.wrote.Load(), time.Duration(c.gap.Load()))
 }
 
-// TestNoDescriptorsAreLeft takes the descriptors of all members away while they write, and gives them back: what needs
-// a file waits, no member ends, and writes continue.
+// TestNoDescriptorsAreLeft takes all descriptors of all members while they write, and releases them: operations that
+// need a file wait, no member ends, and writes continue.
 func TestNoDescriptorsAreLeft(t *testing.T) {
 	t.Parallel()
 	c := scarceCluster(t, 512)

@@ -17,9 +17,9 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// earlier are the data directories of three members as version 1904652 left them, for each protocol, with the flags
-// that they had. That version knows nothing of lineages, births and kinds of logs. One member was told to stop and two
-// were killed: testdata/earlier/make.sh makes the archives, given that version's program.
+// earlier are the data directories of three members of version 1904652, for each protocol, with their flags. That
+// version has no lineages, births and kinds of logs. One member was stopped and two were killed:
+// testdata/earlier/make.sh makes the archives with that version's program.
 var earlier = []struct {
 	protocol string
 	flags    []string
@@ -32,8 +32,8 @@ var earlier = []struct {
 	{"multi-paxos", nil},
 }
 
-// TestDirectoriesOfAnEarlierVersionOpen: all keys are there, the log gets a lineage, every member knows it durably, and
-// it stays when all members are killed and started again.
+// TestDirectoriesOfAnEarlierVersionOpen: all keys are there, the log gets a lineage, every member stores it durably,
+// and it stays when all members are killed and restarted.
 func TestDirectoriesOfAnEarlierVersionOpen(t *testing.T) {
 	t.Parallel()
 	for _, e := range earlier[:testsize.Pick(testsize.Processes, 0, 2, len(earlier))] {
@@ -71,7 +71,7 @@ func TestDirectoriesOfAnEarlierVersionOpen(t *testing.T) {
 	}
 }
 
-// lineage is the one that a member's directory tells, once the member has applied it.
+// lineage is the one in a member's directory, once the member has applied it.
 func (c *trio) lineage(i int) (lineage uint64) {
 	c.t.Helper()
 	eventually(c.t, "a lineage", func(context.Context) bool {

@@ -22,14 +22,14 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// diskBytes is the size of the file systems of these tests, and smallLog makes members for
-// which that is not full from the start.
+// diskBytes is the size of the file systems of these tests, and smallLog configures members so that it is not full
+// from the start.
 const diskBytes = 160 << 20
 
 var smallLog = []string{"--snapshot-bytes", "16777216", "--max-request-bytes", "1572864"}
 
-// smallDisk mounts a file system of its own. Only root may; for others the tests of package wal
-// with a file system that counts its bytes show most of this.
+// smallDisk mounts a separate file system. Only root may; for others the tests of package wal with a file system that
+// counts its bytes cover most of this.
 func smallDisk(t *testing.T) (dir string, ok bool) {
 	dir = t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", diskBytes)); err != nil {
@@ -45,7 +45,7 @@ func grow(t *testing.T, dir string, bytes int) {
 	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", bytes)))
 }
 
-// fill takes all that is free in a directory.
+// fill takes all free space in a directory.
 func fill(t *testing.T, dir string) (free func()) {
 	name := filepath.Join(dir, "filler")
 	f, err := os.Create(name)
@@ -112,7 +112,7 @@ func (c *tight) put(i int, key, value string) (err error) {
 	return err
 }
 
-// reads demands that a member serves a key, linearizably.
+// reads requires that a member serves a key, linearizably.
 func (c *tight) reads(i int, key, value string) {
 	c.t.Helper()
 	eventually(c.t, c.flags[i].name+" serves reads", func(ctx context.Context) bool {
@@ -122,7 +122,7 @@ func (c *tight) reads(i int, key, value string) {
 	})
 }
 
-// runs demands that no member ended.
+// runs requires that no member ended.
 func (c *tight) runs() {
 	c.t.Helper()
 	for _, m := range c.members {
@@ -134,7 +134,7 @@ func (c *tight) runs() {
 	}
 }
 
-// refuses waits until writes through any member are refused for want of space.
+// refuses waits until writes through any member are refused because the disk is full.
 func (c *tight) refuses() {
 	c.t.Helper()
 	for i := range c.members {
@@ -156,8 +156,8 @@ func (c *tight) accepts() {
 	}
 }
 
-// TestFullDisks writes until all disks are full: writes are refused, no one ends, reads are served,
-// and with more space everything continues on its own.
+// TestFullDisks writes until all disks are full: writes are refused, no member ends, reads are served, and with more
+// space everything continues by itself.
 func TestFullDisks(t *testing.T) {
 	t.Parallel()
 	c, ok := tightCluster(t)
@@ -206,8 +206,8 @@ func TestFullDisks(t *testing.T) {
 	c.runs()
 }
 
-// TestFullDiskOfAFollower lets others fill the disk of one member to the last byte: it raises the
-// alarm, stays, serves, can be killed and started again, and recovers.
+// TestFullDiskOfAFollower fills the disk of one member to the last byte: it raises the alarm, stays, serves, can be
+// killed and restarted, and recovers.
 func TestFullDiskOfAFollower(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

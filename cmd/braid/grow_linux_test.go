@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAClusterGrowsFromOneToThree: members that were added and do not come, or not yet, hold up
-// nothing; those that come become voters on their own.
+// TestAClusterGrowsFromOneToThree: added members that do not come, or not yet, block nothing; those that come become
+// voters by themselves.
 func TestAClusterGrowsFromOneToThree(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"raft", "niagara"} {
@@ -53,7 +53,7 @@ func TestAClusterGrowsFromOneToThree(t *testing.T) {
 	}
 }
 
-// votersAt reports whether a member knows a given number of voters, and no one else.
+// votersAt reports whether a member knows exactly this number of voters.
 func votersAt(ctx context.Context, t *testing.T, addr string, n int) bool {
 	t.Helper()
 	var seen struct {

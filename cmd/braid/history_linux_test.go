@@ -40,7 +40,7 @@ func writeHistory(seed uint64, n int) []proto.Message {
 
 func (h *history) key() []byte { return fmt.Appendf(nil, "k%02d", h.random.IntN(12)) }
 
-// lease is mostly one that was granted, and occasionally none or no one's.
+// lease is mostly a granted one, and occasionally none or an unknown one.
 func (h *history) lease() int64 {
 	switch n := h.random.IntN(10); {
 	case n < 7 || len(h.leases) == 0:
@@ -155,7 +155,7 @@ func (h *history) ops(depth int) (out []*pb.RequestOp) {
 	return out
 }
 
-// connect opens a connection to each member that repeats nothing on its own, by name.
+// connect opens a connection to each member, without retries, by name.
 func (c *cluster) connect() (conns []*grpc.ClientConn) {
 	c.t.Helper()
 	for _, endpoint := range c.endpoints {
@@ -172,7 +172,7 @@ func connectTo(t *testing.T, endpoint string) *grpc.ClientConn {
 	return conn
 }
 
-// perform makes a request and returns what must not depend on the protocol.
+// perform makes a request and returns the parts of the answer that must not depend on the protocol.
 func perform(ctx context.Context, conn *grpc.ClientConn, request proto.Message) (answer proto.Message, failure string) {
 	answer, err := ask(ctx, conn, request)
 	if err != nil {
@@ -187,7 +187,7 @@ func perform(ctx context.Context, conn *grpc.ClientConn, request proto.Message) 
 	}
 	switch r := answer.(type) {
 	case *pb.LeaseTimeToLiveResponse:
-		r.Header = nil                       // the member that was asked need not be up to date, the one that knows is
+		r.Header = nil                       // the member that was asked may lag behind the one that answers
 		r.TTL = int64(cmp.Compare(r.TTL, 0)) // time passes
 		slices.SortFunc(r.Keys, bytes.Compare)
 	case *pb.LeaseLeasesResponse:
@@ -227,7 +227,7 @@ func ask(ctx context.Context, conn *grpc.ClientConn, request proto.Message) (pro
 	return nil, fmt.Errorf("a history with a %T", request)
 }
 
-// watcher collects the events of all keys, as one member tells them.
+// watcher collects the events of all keys from one member.
 type watcher struct {
 	t      *testing.T
 	stream pb.Watch_WatchClient
@@ -247,7 +247,7 @@ func watchAll(t *testing.T, conn *grpc.ClientConn, from int64) *watcher {
 	return &watcher{t: t, stream: stream}
 }
 
-// upTo collects until the event of a revision. Revisions never fall, and none is left out.
+// upTo collects until the event of a revision. Revisions never decrease, and none is missing.
 func (w *watcher) upTo(revision int64) {
 	w.t.Helper()
 	for w.last() < revision {
@@ -271,7 +271,7 @@ func (w *watcher) last() int64 {
 	return w.events[len(w.events)-1].Kv.ModRevision
 }
 
-// record is everything that a cluster said about a history.
+// record has all answers of a cluster to a history.
 type record struct {
 	requests, answers []proto.Message // an answer is nil where there is a failure
 	failures          []string
@@ -302,7 +302,7 @@ func (c *cluster) play(steps []proto.Message) (rec record) {
 	for i, request := range steps {
 		do(i, request)
 		if (i+1)%(len(steps)/3) == 0 {
-			for _, w := range watchers { // before what they look back at is gone
+			for _, w := range watchers { // before their history is compacted
 				w.upTo(revision)
 			}
 			compacted = revision - 20
@@ -322,7 +322,7 @@ func (c *cluster) play(steps []proto.Message) (rec record) {
 	return rec
 }
 
-// equal demands that two clusters said the same.
+// equal requires that two clusters gave the same answers.
 func (r *record) equal(t *testing.T, o *record) {
 	t.Helper()
 	require.Len(t, o.answers, len(r.answers))
@@ -348,6 +348,6 @@ func sameEvents(t *testing.T, a, b []*mvccpb.Event) {
 	}
 }
 
-// calm is the environment of members that are patient, for tests that do not expect any change of
-// leaders, however busy the machine is.
+// calm is the environment of members with long timeouts, for tests that expect no change of leaders, however busy the
+// machine is.
 var calm = []string{"ETCD_ELECTION_TIMEOUT=3000", "ETCD_HEARTBEAT_INTERVAL=100"}

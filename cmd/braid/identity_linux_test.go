@@ -18,11 +18,11 @@ import (
 	"github.com/braidlog/braid/internal/ports"
 )
 
-// trio is three members, each a process that is started and stopped on its own.
+// trio is three members, each a separately started process.
 type trio struct {
 	t       *testing.T
 	flags   [4]serveFlags  // by number, from 1
-	running [4]*invocation // nil: it is not
+	running [4]*invocation // nil: not running
 	initial string
 	more    []string // flags of all members
 }
@@ -37,7 +37,7 @@ func newTrio(t *testing.T) *trio {
 	return c
 }
 
-// unstarted is three members that do not run yet.
+// unstarted is three members that have not been started.
 func unstarted(t *testing.T) *trio {
 	t.Helper()
 	free, err := ports.Free("127.0.0.1", 6)
@@ -66,7 +66,7 @@ func (c *trio) start(members ...int) {
 	}
 }
 
-// join starts a member as one that the cluster was told of.
+// join starts a member that was added to the cluster.
 func (c *trio) join(i, through int) {
 	c.t.Helper()
 	c.running[i], _ = begin(c.t, "", c.flags[i].args("--initial-cluster-state", "existing", "--join",
@@ -118,7 +118,7 @@ func (c *trio) put(i int, key, value string) {
 	})
 }
 
-// has demands that a linearizable read finds a value.
+// has requires that a linearizable read finds a value.
 func (c *trio) has(i int, key, value string) {
 	c.t.Helper()
 	client := c.client(i)
@@ -133,7 +133,7 @@ func (c *trio) has(i int, key, value string) {
 	})
 }
 
-// refused demands that a member ends on its own and says what is to be done.
+// refused requires that a member ends by itself and prints the remedy.
 func (c *trio) refused(i int, why string) {
 	c.t.Helper()
 	code, stderr := c.running[i].exit()
@@ -172,8 +172,8 @@ func (c *trio) replace(i, through int) {
 	eventually(c.t, "it votes", func(ctx context.Context) bool { return votersAt(ctx, c.t, endpoint, 3) })
 }
 
-// A member that lost its disk does not help to elect one that is missing what it acknowledged: with
-// its unchanged command, and as one that joins.
+// A member that lost its disk does not help to elect one without acknowledged entries: with its unchanged command,
+// and as a joining one.
 func TestAWipedMemberDoesNotVote(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"new", "existing"} {
@@ -212,14 +212,14 @@ func aWipedMemberDoesNotVote(t *testing.T, joins bool) {
 	c.healthy(3)
 }
 
-// The same under a leader that lives, with the unchanged command and as one that joins.
+// The same under a live leader, with the unchanged command and as a joining one.
 func TestAWipedMemberUnderALivingLeader(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"new", "existing"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			c := newTrio(t)
-			const puts = 30 // that many proposals of 2 stand in the log
+			const puts = 30 // the log has that number of proposals of 2
 			for n := range puts {
 				c.put(2, "k", fmt.Sprint(n))
 			}
@@ -245,7 +245,7 @@ func TestAWipedMemberUnderALivingLeader(t *testing.T) {
 	}
 }
 
-// An old copy of a directory is not the member, however often it is started.
+// An old copy of a directory is refused, however often it is started.
 func TestAnOldCopyOfADirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	c := newTrio(t)

@@ -18,7 +18,7 @@ import (
 
 const iss = "--protocol=iss"
 
-// Each of five members is killed in turn and started again, below clients of all of them that put, read, transact and
+// Each of five members is killed in turn and restarted, while clients of all of them put, read, transact and
 // transfer. Then all are killed at once.
 func TestISSUnderKills(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
@@ -53,8 +53,8 @@ func TestISSUnderKills(t *testing.T) {
 	a.check(c.client())
 }
 
-// The member that keeps the leases' time stands still, the next one takes over, and then stands still too. Each comes
-// back and finds all leases expired. A lease whose client comes does not end.
+// The member that keeps the leases' time is paused, the next one takes over, and then is paused too. Each comes back
+// and finds all leases expired. A lease whose client renews it does not expire.
 func TestISSLeaseOutlivesItsPausedPrimary(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestISSLeaseOutlivesItsPausedPrimary(t *testing.T) {
 	watched := client.Watch(ctx, "k", clientv3.WithRev(put.Header.Revision+1))
 	for range 2 {
 		leader := c.leader()
-		// On a busy machine both others may have been suspected. With the epochs that go by one of them leads again.
+		// On a busy machine both others may have been suspected. After some epochs one of them leads again.
 		eventually(t, "a member with a lower id leads", func(ctx context.Context) bool {
 			for range 20 {
 				_, _ = client.Put(ctx, "x", "y")

@@ -27,8 +27,8 @@ func printed(stdout string) (env []string) {
 	return env
 }
 
-// TestWhatMemberAddPrintsStartsTheMember, while auth is on, with TLS between members: the joiner
-// passes that and knows no user. Its data starts again with whatever describes the beginning.
+// TestWhatMemberAddPrintsStartsTheMember, while auth is on, with TLS between members: the joiner has a certificate
+// and no user. Its data starts again with any flags of the initial cluster.
 func TestWhatMemberAddPrintsStartsTheMember(t *testing.T) {
 	t.Parallel()
 	ca, evil := newAuthority(t), newAuthority(t)

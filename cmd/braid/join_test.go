@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// A member was removed, and another one added at its URLs. Who lags tells the joiner of the one that was removed.
+// A member was removed, and another one added at its URLs. A member that lags reports the removed one to the joiner.
 func TestAJoinerBelievesTheLatestAnswer(t *testing.T) {
 	never := func() <-chan time.Time { return nil }
 	at := func(id braid.MemberID, position braid.Position, index braid.Index) joinAnswer {

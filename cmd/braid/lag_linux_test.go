@@ -15,9 +15,8 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// TestCraftALaggardHoldsNobodyUp: of five members one is down and one has been away for tens of
-// megabytes. While it catches up over a narrow link it answers, but rows that are meant for it
-// arrive late: the others continue without it.
+// TestCraftALaggardHoldsNobodyUp: of five members one is down and one has missed tens of megabytes. While it catches
+// up over a slow link it answers, but its rows arrive late: the others continue without it.
 func TestCraftALaggardHoldsNobodyUp(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	const bound = 700 * time.Millisecond

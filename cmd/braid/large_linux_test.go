@@ -17,8 +17,8 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// TestLargePutsOutliveTheLeader: what a member has gathered while there is no leader is more
-// than one frame takes. All of it succeeds once there is one.
+// TestLargePutsOutliveTheLeader: the puts that a member collects while there is no leader exceed one frame. All of
+// them succeed once there is one.
 func TestLargePutsOutliveTheLeader(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestLargePutsOutliveTheLeader(t *testing.T) {
 	began := time.Now()
 	for i := range errs {
 		all.Go(func() {
-			// On a busy machine this many bytes take longer than a request may. What it was to write may be written or not.
+			// On a busy machine this number of bytes takes longer than a request may. The put may be written or not.
 			for errs[i] = rpctypes.ErrTimeout; errors.Is(errs[i], rpctypes.ErrTimeout); {
 				_, errs[i] = clients[i%len(clients)].Put(ctx, fmt.Sprintf("large%03d", i), value)
 			}

@@ -23,17 +23,17 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// sensors put measurements that are accepted, each under a key of its own and once, whatever comes of it.
-// Occasionally a client looks for those that were acknowledged.
+// sensors put measurements in ModeAccepted, each under a separate key and once, whatever the outcome. Occasionally a
+// client reads acknowledged ones.
 type sensors struct {
 	t       *testing.T
 	stop    context.CancelFunc
 	all     sync.WaitGroup
 	writers [6]sensor
-	// padding is how many bytes the value of a put has alongside the key.
+	// padding is the number of bytes of a put's value besides the key.
 	padding int
-	// accepted puts had a token, confirmed ones were answered when they were applied. found are those
-	// that were found by their tokens, barriers are reads that saw all that was acknowledged.
+	// accepted counts puts with a token, confirmed those that were answered when they were applied. found counts those
+	// that were found by their tokens, barriers the reads that saw all acknowledged ones.
 	accepted, confirmed, found, barriers atomic.Int64
 }
 
@@ -63,7 +63,7 @@ func measurement(writer, n int) string { return fmt.Sprintf("sensor/%d/%08d", wr
 
 func (s *sensors) value(key string) string { return key + strings.Repeat(".", s.padding) }
 
-// sense starts sensors. They put on some members, and look on all.
+// sense starts sensors. They put on some members, and read on all.
 func (c *cluster) sense(on ...*grpc.ClientConn) *sensors { return c.senseLarge(0, on...) }
 
 // senseLarge is sense with longer values.
@@ -93,7 +93,7 @@ func (s *sensors) total() (n int) {
 	return n
 }
 
-// more waits for so many acknowledgements from now on.
+// more waits for this number of further acknowledgements.
 func (s *sensors) more(n int) {
 	s.t.Helper()
 	before := s.total()
@@ -141,8 +141,8 @@ func (s *sensors) put(ctx context.Context, conn *grpc.ClientConn, key string) (t
 	return header.Get("braid-token")[0], true
 }
 
-// look reads a put by its token, and has a transaction depend on it. Members that cannot answer say so;
-// an answer is right.
+// look reads a put by its token, and has a transaction depend on it. Members that cannot answer return an error; an
+// answer is right.
 func (s *sensors) look(ctx context.Context, conn *grpc.ClientConn, key, token string) {
 	attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -162,7 +162,7 @@ func (s *sensors) look(ctx context.Context, conn *grpc.ClientConn, key, token st
 	}
 }
 
-// barrier reads the last one of every sensor that was acknowledged before.
+// barrier reads the last acknowledged put of every sensor.
 func (s *sensors) barrier(ctx context.Context, conn *grpc.ClientConn) {
 	attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -186,7 +186,7 @@ func (s *sensors) barrier(ctx context.Context, conn *grpc.ClientConn) {
 	s.barriers.Add(1)
 }
 
-// check demands of each member that all that was acknowledged is there, and everything once.
+// check requires of each member that all acknowledged puts are there, and each once.
 func (s *sensors) check(endpoints []string, c *cluster) {
 	s.t.Helper()
 	for _, endpoint := range endpoints {
@@ -231,8 +231,7 @@ func (s *sensors) checkOne(client *clientv3.Client, i int) {
 	}
 }
 
-// accounts are balances between which clients transfer, by transactions. Nothing is made and nothing
-// gets lost.
+// accounts are balances between which clients transfer, by transactions. Their sum is constant.
 type accounts struct {
 	t         *testing.T
 	stop      context.CancelFunc
@@ -300,7 +299,7 @@ func (a *accounts) one(ctx context.Context, client *clientv3.Client) {
 	}
 }
 
-// balances reads all accounts at one moment, and judges their sum.
+// balances reads all accounts at one revision, and checks their sum.
 func (a *accounts) balances(ctx context.Context,
 	client *clientv3.Client) (balances [accountNumber]int, revisions [accountNumber]int64, ok bool) {
 	r, err := client.Get(ctx, "account/", clientv3.WithPrefix())
@@ -326,7 +325,7 @@ func (a *accounts) balances(ctx context.Context,
 	return balances, revisions, true
 }
 
-// more waits for so many transfers from now on.
+// more waits for this number of further transfers.
 func (a *accounts) more(n int64) {
 	a.t.Helper()
 	before := a.transfers.Load()
@@ -342,7 +341,7 @@ func (a *accounts) check(client *clientv3.Client) {
 	a.t.Logf("%d transfers", a.transfers.Load())
 }
 
-// judge ends sensors and accounts, and judges what they wrote and that all members have the same.
+// judge ends sensors and accounts, and checks their writes and that all members have the same data.
 func (c *cluster) judge(s *sensors, a *accounts) {
 	c.t.Helper()
 	s.end()
@@ -354,9 +353,9 @@ func (c *cluster) judge(s *sensors, a *accounts) {
 	c.sameHashes(last.Header.Revision)
 }
 
-// Members are killed one after the other and then all at once, below clients that put blindly in both
-// modes, read, and change what they read. What they see has an order that explains it. What was accepted
-// takes effect once, and is seen with its token and by barrier reads. Sums are conserved.
+// Members are killed one after the other and then all at once, while clients put blindly in both modes, read, and
+// change values that they read. The history is linearizable. Accepted commands take effect once, and are seen with
+// their tokens and by barrier reads. Sums are conserved.
 func TestLCRUnderKills(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -384,8 +383,8 @@ func TestLCRUnderKills(t *testing.T) {
 	c.judge(s, a)
 }
 
-// The leader dies together with the member that accepts, which alone sends others what it accepted: all
-// of it, or rows of which two make the whole.
+// The leader crashes together with the member that accepts, the only one that sends its accepted commands to others:
+// whole, or in rows of which two make the whole.
 func TestLCRLosesLeaderAndDataLeaderTogether(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -417,8 +416,8 @@ func testLeaderAndDataLeaderDie(t *testing.T, padding int, more ...string) {
 	a.check(c.client(rest...))
 }
 
-// replace gives a member an empty disk: it dies, is removed, and comes back as a new member under its
-// name and addresses, which votes.
+// replace gives a member an empty disk: it is killed, removed, and comes back as a new member under its name and
+// addresses, which votes.
 func (c *cluster) replace(name string, more ...string) {
 	c.t.Helper()
 	rest := slices.Collect(maps.Values(c.alive(name)))
@@ -433,7 +432,7 @@ func (c *cluster) replace(name string, more ...string) {
 		}
 		for _, m := range list.Members {
 			if m.Name == name {
-				_, _ = client.MemberRemove(ctx, m.ID) // whether it is gone is seen by the list
+				_, _ = client.MemberRemove(ctx, m.ID) // the list shows whether it is gone
 				return false
 			}
 		}
@@ -449,8 +448,8 @@ func (c *cluster) replace(name string, more ...string) {
 	eventually(c.t, name+" votes", func(ctx context.Context) bool { return votersAt(ctx, c.t, rest[0], len(c.clients)) })
 }
 
-// The disk of a follower and then the leader's are replaced below clients that put blindly in both modes. What
-// only the lost disk, its lane and a quorum had is not lost.
+// The disk of a follower and then the leader's are replaced while clients put blindly in both modes. Commands that
+// only the lost disk, its lane and a quorum had are not lost.
 func TestLCRReplacesDisks(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// keepAlive sends a keep-alive of a lease every 300 ms until ctx ends, whatever it is answered.
+// keepAlive sends a keep-alive of a lease every 300 ms until ctx ends, whatever the answers.
 func keepAlive(ctx context.Context, client *clientv3.Client, id clientv3.LeaseID) {
 	tick := time.NewTicker(300 * time.Millisecond)
 	defer tick.Stop()
@@ -40,9 +40,8 @@ func keepAlive(ctx context.Context, client *clientv3.Client, id clientv3.LeaseID
 	}
 }
 
-// The leader of an instance that keeps no lease's time stands still, so that nothing can be
-// read or renewed for longer than a lease lives. Its client comes all the time: it lives. When the client
-// comes no more, it ends.
+// The leader of an instance that does not keep the leases' time is paused, so that nothing can be read or renewed for
+// longer than a lease's TTL. Its client renews all the time: it stays. When the client stops, it expires.
 func TestLeaseOutlivesAStalledInstance(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -71,7 +70,7 @@ func TestLeaseOutlivesAStalledInstance(t *testing.T) {
 	select {
 	case r := <-watched:
 		require.Fail(t, "the lease ended", "%v", r.Events)
-	case <-time.After(2 * time.Second): // in which what was decided meanwhile is active
+	case <-time.After(2 * time.Second): // in which earlier decisions become active
 	}
 	leave()
 	select {
@@ -83,8 +82,8 @@ func TestLeaseOutlivesAStalledInstance(t *testing.T) {
 	}
 }
 
-// The member that keeps the leases' time stands still, another one takes over, and the first
-// comes back and finds all leases expired. It must not end one whose client comes.
+// The member that keeps the leases' time is paused, another one takes over, and the first comes back and finds all
+// leases expired. It must not revoke one that its client renews.
 func TestLeaseOutlivesItsPausedPrimary(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -101,7 +100,7 @@ func TestLeaseOutlivesItsPausedPrimary(t *testing.T) {
 	watched := client.Watch(ctx, "k", clientv3.WithRev(put.Header.Revision+1))
 	for range 3 {
 		leader := c.leader()
-		if leader == here { // the client's own member must not stand still
+		if leader == here { // the client's own member must not be paused
 			for _, m := range c.members() {
 				if m.Name != here {
 					ok(t, "ctl", "--endpoints", c.alive()[here], "move-leader", m.ID)

@@ -12,7 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/wal"
 )
 
-// writeBodies makes a log and two bodies alongside it, and closes them.
+// writeBodies creates a log and two bodies next to it, and closes them.
 func writeBodies(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -15,9 +15,9 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 )
 
-// Members of a cluster are killed right after a write was acknowledged, and started with another protocol on the
-// command line, or with none, which is Raft. They say what the directory holds, with which flag it opens, and leave it
-// as it was. With that flag the last write is there. The same holds of directories that do not tell what they hold.
+// Members of a cluster are killed right after an acknowledged write, and started with another protocol on the command
+// line, or with none, which is Raft. They print the kind of the directory and the flag that opens it, and leave it
+// unchanged. With that flag the last write is there. The same holds for directories that do not record their kind.
 func TestAnotherProtocolIsRefusedAfterAKill(t *testing.T) {
 	t.Parallel()
 	for protocol, others := range map[string][]string{"iss": {"raft", "", "lcr"}, "multi-paxos": {"raft", "iss"},
@@ -64,7 +64,8 @@ func TestAnotherProtocolIsRefusedAfterAKill(t *testing.T) {
 	}
 }
 
-// withOther is a member's command with another protocol, or with none, and without what that has no use for.
+// withOther is a member's command with another protocol, or with none, and without flags that the protocol does not
+// have.
 func withOther(command []string, protocol string) []string {
 	command = slices.DeleteFunc(slices.Clone(command), func(arg string) bool {
 		return slices.ContainsFunc([]string{"--protocol=", "--epoch-", "--instances=", "--placement=", "--leaders="},
@@ -78,7 +79,7 @@ func withOther(command []string, protocol string) []string {
 	return command
 }
 
-// forgetKind takes from an identity what the log is.
+// forgetKind removes the kind of the log from an identity.
 func forgetKind(t *testing.T, file string) {
 	t.Helper()
 	b, err := os.ReadFile(file)

@@ -11,9 +11,9 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// TestProcessesMove: members are started at other addresses than those in the log. All move at once, then one moves and
-// no one else is told, then another one moves to where that one was. Each time every member reads and writes, and reads
-// what was written before.
+// TestProcessesMove: members are started at other addresses than those in the log. All move at once, then one moves
+// without the others' knowledge, then another one moves to its old address. Each time every member reads and writes,
+// and reads earlier writes.
 func TestProcessesMove(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"raft", "iss", "niagara", "lcr",
@@ -51,7 +51,7 @@ func TestProcessesMove(t *testing.T) {
 	}
 }
 
-// serves shows that each member is healthy, and that a write at each is read at the others.
+// serves requires that each member is healthy, and that a write at each is read at the others.
 func (c *trio) serves(when string) {
 	c.t.Helper()
 	for i := 1; i <= 3; i++ {
@@ -71,7 +71,7 @@ func (c *trio) moves(i int, to string) {
 	c.flags[i].peer = to
 }
 
-// freeAddress is one at which no one listens.
+// freeAddress is an unused one.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	free, err := ports.Free("127.0.0.1", 1)

@@ -46,7 +46,7 @@ func TestNiagaraAnswersAsRaftDoes(t *testing.T) {
 	}
 }
 
-// members asks all members that run how they are.
+// members requests the status of all running members.
 func (c *cluster) members() (answers []status.Member) {
 	c.t.Helper()
 	for _, m := range status.Ask(c.t.Context(), status.Options{Endpoints: c.endpoints, Timeout: 5 * time.Second}) {
@@ -57,8 +57,8 @@ func (c *cluster) members() (answers []status.Member) {
 	return answers
 }
 
-// leaders waits until leaders are where they should be, by the word of all: fits gets the
-// leader's name of each instance.
+// leaders waits until the leaders are as wanted, according to all members: fits gets the leader's name of each
+// instance.
 func (c *cluster) leaders(what string, fits func(names []string) bool) (found []string) {
 	c.t.Helper()
 	eventually(c.t, what, func(context.Context) bool {
@@ -126,8 +126,8 @@ func (n *counter) run(ctx context.Context, client *clientv3.Client, key string, 
 	}
 }
 
-// Clients of all members at once: every revision is given once, later ones to later requests
-// of a client, transactions are exact, and watches on all members tell the same.
+// Clients of all members at once: every revision is assigned once, later ones to later requests of a client,
+// transactions are exact, and watches on all members have the same events.
 func TestNiagaraOrdersConcurrentClients(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -175,7 +175,7 @@ func TestNiagaraOrdersConcurrentClients(t *testing.T) {
 	c.metricsOfInstances(3)
 }
 
-// sameHashes demands that all members hold the same at a revision.
+// sameHashes requires that all members have the same data at a revision.
 func (c *cluster) sameHashes(revision int64) {
 	c.t.Helper()
 	hashes := map[uint32]bool{}
@@ -192,8 +192,7 @@ func (c *cluster) sameHashes(revision int64) {
 	require.Len(c.t, hashes, 1)
 }
 
-// metricsOfInstances demands what is told of each instance, on every member, and that the
-// status command tells it.
+// metricsOfInstances requires the metrics of each instance, on every member, and their lines in the status command.
 func (c *cluster) metricsOfInstances(n int) {
 	c.t.Helper()
 	for _, endpoint := range c.endpoints {
@@ -223,9 +222,8 @@ func (c *cluster) metricsOfInstances(n int) {
 	}
 }
 
-// fault kills a member of a merged cluster below writers that do not use it, demands that
-// nothing is lost and that the member comes back to the same, and returns the longest time
-// without an acknowledgement.
+// fault kills a member of a merged cluster while writers use others, requires that nothing is lost and that the
+// member returns to the same state, and returns the longest time without an acknowledgement.
 func fault(t *testing.T, leaders string, fits func([]string) bool, victimOf func(names []string) string) time.Duration {
 	t.Helper()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders="+leaders, "--restart")
@@ -257,7 +255,7 @@ func fault(t *testing.T, leaders string, fits func([]string) bool, victimOf func
 	return longest
 }
 
-// within demands that a measured time is below a bound; on a busy machine not at the first try.
+// within requires that a measured time is below a bound; on a busy machine not at the first attempt.
 func within(t *testing.T, bound time.Duration, measure func() time.Duration) {
 	t.Helper()
 	longest := measure()
@@ -270,8 +268,7 @@ func within(t *testing.T, bound time.Duration, measure func() time.Duration) {
 	require.Less(t, longest, bound)
 }
 
-// The leader of one instance alone is killed: all wait for that one, as long as it takes to
-// notice and to elect another, as with Raft.
+// Only the leader of one instance is killed: all wait for that one until another is elected, as with Raft.
 func TestNiagaraLosesALeader(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	for name, instance := range map[string]int{"of the first instance": 1, "of the last instance": 3} {
@@ -283,8 +280,8 @@ func TestNiagaraLosesALeader(t *testing.T) {
 	}
 }
 
-// Where one member leads all instances, all are led again as soon as one would be; and the
-// crash of any other member is not noticed.
+// If one member leads all instances, all are led again as soon as one would be; and the crash of any other member has
+// no effect.
 func TestNiagaraLosesTheLeaderOfAll(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	within(t, 2*electionTimeout, func() time.Duration {
@@ -300,8 +297,7 @@ func TestNiagaraLosesAFollower(t *testing.T) {
 	})
 }
 
-// What clients see while the leaders are killed one after the other has an order that
-// explains it.
+// The history of clients is linearizable while the leaders are killed one after the other.
 func TestNiagaraIsLinearizable(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -319,7 +315,7 @@ func TestNiagaraIsLinearizable(t *testing.T) {
 	requireNoCheckKeys(t, client)
 }
 
-// All members are killed at once, and the cluster is resumed with what it was.
+// All members are killed at once, and the cluster is resumed with its settings.
 func TestNiagaraResumes(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -360,7 +356,7 @@ func TestNiagaraResumes(t *testing.T) {
 	last.leaders("leaders together again", together)
 }
 
-// dialled returns at which of a member's ports for other members connections stand.
+// dialled returns the ports of a member for other members that have connections.
 func (c *cluster) dialled(name string) (ports []int) {
 	c.t.Helper()
 	m, err := launch.ReadManifest(c.dir)
@@ -385,7 +381,7 @@ func (c *cluster) dialled(name string) (ports []int) {
 	return ports
 }
 
-// The number of instances changes below writers, and the cluster remembers it.
+// The number of instances changes during writes, and the cluster records it.
 func TestNiagaraReshapes(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -425,7 +421,7 @@ func TestNiagaraReshapes(t *testing.T) {
 	})
 	w.check(t, c.client(f.client))
 	stopped(t, m4)
-	m4 = serving(t, f, append(more, "--instances=7")...) // which counts for new clusters only
+	m4 = serving(t, f, append(more, "--instances=7")...) // which only new clusters use
 	w.check(t, c.client(f.client))
 	stopped(t, m4)
 	c.stop()
@@ -517,7 +513,7 @@ func TestNiagaraOverFragments(t *testing.T) {
 	again.reads(again.alive(), w.acked)
 }
 
-// The leases' time is kept by one member, wherever the leaders of other instances are.
+// One member keeps the leases' time, wherever the leaders of other instances are.
 func TestNiagaraLeases(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -542,7 +538,7 @@ func TestNiagaraLeases(t *testing.T) {
 		}
 	}()
 	watch := client.Watch(ctx, "short")
-	kill(t, c.pids[names[0]]) // who keeps the time
+	kill(t, c.pids[names[0]]) // the one that keeps the time
 	select {
 	case r := <-watch:
 		require.Len(t, r.Events, 1)
@@ -559,8 +555,7 @@ func TestNiagaraLeases(t *testing.T) {
 	require.False(t, errors.Is(ctx.Err(), context.DeadlineExceeded))
 }
 
-// Moving the first instance's leader is what etcd's move-leader does. With leaders together
-// the other instances follow.
+// etcd's move-leader moves the first instance's leader. With leaders together the other instances follow.
 func TestNiagaraMovesItsLeaders(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -593,7 +588,7 @@ func TestNiagaraAuth(t *testing.T) {
 		ok(t, "ctl", "--endpoints", endpoint, "--user=root:pw", "put", key, "v")
 		ok(t, "ctl", "--endpoints", strings.Join(c.endpoints, ","), "--user=root:pw", "get", "--prefix", "k")
 	}
-	// One token, on all members in turn: each knows it as soon as it is asked.
+	// One token, on all members in turn: each knows it at its first request.
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints, Username: "root", Password: "pw",
 		DialTimeout: testTimeout})
 	require.NoError(t, err)

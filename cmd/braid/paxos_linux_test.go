@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// Multi-Paxos with real processes. What takes longer is in toy_linux_test.go.
+// Multi-Paxos with real processes. Longer tests are in toy_linux_test.go.
 
 const multiPaxos = "--protocol=multi-paxos"
 
@@ -20,7 +20,7 @@ func TestMultiPaxosSurvivesKills(t *testing.T) {
 	survivesKills(t, multiPaxos)
 }
 
-// survivesKills kills each member in turn, the leader first, and then all of them. Nothing acknowledged is lost.
+// survivesKills kills each member in turn, the leader first, and then all of them. No acknowledged write is lost.
 func survivesKills(t *testing.T, protocol string) {
 	dir := dataDir(t)
 	c := up(t, dir, protocol, "--restart")
@@ -32,7 +32,7 @@ func survivesKills(t *testing.T, protocol string) {
 		eventually(t, "writes after a crash", func(context.Context) bool { return w.total() > before+200 })
 	}
 	w.end()
-	kill(t, c.cmd.Process.Pid) // takes the members with it
+	kill(t, c.cmd.Process.Pid) // the members end with it
 	<-c.ended
 	again := up(t, dir)
 	for _, endpoint := range again.endpoints {

@@ -45,7 +45,7 @@ func TestALeaderThatIsStoppedHandsOver(t *testing.T) {
 	}
 }
 
-// longestPut puts repeatedly. longest ends that, and says how long the longest one took.
+// longestPut puts repeatedly. longest ends that, and returns the longest latency.
 func longestPut(client *clientv3.Client) (longest func() (time.Duration, error)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var worst time.Duration
@@ -66,8 +66,8 @@ func longestPut(client *clientv3.Client) (longest func() (time.Duration, error))
 	}
 }
 
-// TestARollingRestartFailsNothing: one member after the other is stopped and comes back,
-// while clients write and read. None of their requests fails.
+// TestARollingRestartFailsNothing: one member after the other is stopped and restarted, while clients write and read.
+// None of their requests fails.
 func TestARollingRestartFailsNothing(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -103,7 +103,8 @@ func TestARollingRestartFailsNothing(t *testing.T) {
 	}
 }
 
-// load writes and reads until ctx ends, and records what etcd's client abandoned: it repeats what may be repeated.
+// load writes and reads until ctx ends, and records the requests that etcd's client gave up: it retries those that
+// are safe to retry.
 func load(ctx context.Context, client *clientv3.Client, number int, done *atomic.Int64, failed *sync.Map) {
 	for i := 0; ctx.Err() == nil; i++ {
 		key := fmt.Sprintf("k%d", number)

@@ -31,10 +31,10 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// beBraid makes this test binary be the program that it tests, with all its processes.
+// beBraid makes this test binary the program under test, with all its processes.
 const beBraid = "BRAID_TEST_BE_BRAID"
 
-// fewDescriptors is how many descriptors that program may have, as ulimit -n says.
+// fewDescriptors is the program's limit of descriptors, as by ulimit -n.
 const fewDescriptors = "BRAID_TEST_DESCRIPTORS"
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testTimeout is how long a test waits for what should take a moment.
+// testTimeout bounds a test's wait for an event that should be quick.
 const testTimeout = 2 * time.Minute
 
 // invocation is a run of braid. It ends with the test, however the test ends.
@@ -67,7 +67,7 @@ type invocation struct {
 	err    error // of the process; set before ended is closed
 }
 
-// output is what a process has written so far.
+// output is a process's output so far.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -137,7 +137,7 @@ func (c *invocation) stop() {
 	<-c.ended
 }
 
-// exit waits for the end and returns the exit code and what was written to standard error.
+// exit waits for the end and returns the exit code and the standard error.
 func (c *invocation) exit() (code int, stderr string) {
 	c.t.Helper()
 	select {
@@ -160,7 +160,7 @@ func do(t *testing.T, stdin string, args ...string) (stdout, stderr string, code
 	return strings.Join(all, "\n"), stderr, code
 }
 
-// ok runs braid, demands success and returns the output.
+// ok runs braid, requires success and returns the output.
 func ok(t *testing.T, args ...string) string {
 	t.Helper()
 	stdout, stderr, code := do(t, "", args...)
@@ -214,15 +214,15 @@ func launched(t *testing.T, env []string, dir string, args ...string) *cluster {
 	return c
 }
 
-// clusters counts those that were given ports, from a place of this process's own.
+// clusters counts the clusters with ports, from a start that depends on this process.
 var clusters = func() *atomic.Uint32 {
 	n := &atomic.Uint32{}
 	n.Store(rand.Uint32N(1000))
 	return n
 }()
 
-// basePort is where the ports of a new cluster begin. Clusters that run at the same time have no port
-// in common, also while members are down, and package ports finds none of these for others.
+// basePort is the first port of a new cluster. Clusters that run at the same time have no common port, even while
+// members are down, and package ports gives none of these to others.
 func basePort(t *testing.T) int {
 	t.Helper()
 	const low, high, size = 4000, 10000, 50
@@ -240,7 +240,7 @@ func basePort(t *testing.T) int {
 	return 0
 }
 
-// next waits for an event of a kind and notes the processes that start meanwhile.
+// next waits for an event of a kind and records the processes that start meanwhile.
 func (c *cluster) next(kind launch.EventKind) eventView {
 	c.t.Helper()
 	deadline := time.After(testTimeout)
@@ -263,7 +263,7 @@ func (c *cluster) next(kind launch.EventKind) eventView {
 	}
 }
 
-// client returns a client of the given endpoints, of all members if none is given.
+// client returns a client of the given endpoints, by default of all members.
 func (c *cluster) client(endpoints ...string) *clientv3.Client {
 	c.t.Helper()
 	if len(endpoints) == 0 {
@@ -275,7 +275,7 @@ func (c *cluster) client(endpoints ...string) *clientv3.Client {
 	return client
 }
 
-// leader returns the name of the member that leads by the word of a majority.
+// leader returns the name of the leader according to a majority.
 func (c *cluster) leader() string {
 	c.t.Helper()
 	client := c.client()
@@ -300,7 +300,7 @@ func (c *cluster) leader() string {
 	return found
 }
 
-// eventually tries until it is so.
+// eventually tries until it succeeds.
 func eventually(t *testing.T, what string, try func(context.Context) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)

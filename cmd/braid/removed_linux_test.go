@@ -17,8 +17,8 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 )
 
-// TestARemovedMemberEnds: it ends the streams of its clients, explains why it ends, and does not
-// run again, whatever the launcher tries.
+// TestARemovedMemberEnds: it ends the streams of its clients, logs the reason, and does not run again, whatever the
+// launcher tries.
 func TestARemovedMemberEnds(t *testing.T) {
 	t.Parallel()
 	c := up(t, dataDir(t), "--restart")
@@ -59,7 +59,7 @@ func TestARemovedMemberEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(log), "was removed from the cluster")
 
-	// With its data directory it does not come back.
+	// With its data directory it does not start again.
 	_, stderr, code := do(t, "", again...)
 	require.Equal(t, exitExpelled, code, stderr)
 	require.Contains(t, stderr, "was removed from the cluster")

@@ -94,8 +94,8 @@ func TestEveryCommandHasHelp(t *testing.T) {
 	walk(newRoot())
 }
 
-// TestCommandsAreMadeWithoutMuchWork: every process makes all commands before it runs one. It makes
-// some ten thousand things; a computation for the help of one command would make many more.
+// TestCommandsAreMadeWithoutMuchWork: every process constructs all commands before it runs one. That is some ten
+// thousand allocations; a computation for the help of one command would make many more.
 func TestCommandsAreMadeWithoutMuchWork(t *testing.T) {
 	require.Less(t, testing.AllocsPerRun(1, func() { newRoot() }), 50_000.0)
 }

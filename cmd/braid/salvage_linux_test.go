@@ -15,8 +15,8 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// A majority is lost permanently, in the moment after writes were acknowledged. From one member that was among those
-// who acknowledged them a new cluster begins, with every one of them, and with its large values.
+// A majority is lost permanently, just after writes were acknowledged. A new cluster starts from one member that
+// acknowledged them, with every one of them, and with its large values.
 func TestAClusterBeginsFromWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"raft", "lcr", "multi-paxos", "iss", "niagara"} {
@@ -24,7 +24,7 @@ func TestAClusterBeginsFromWhatIsLeft(t *testing.T) {
 			t.Parallel()
 			dir := dataDir(t)
 			args := []string{"--protocol=" + protocol}
-			if protocol == "lcr" { // what was accepted and is in no log yet is acknowledged too
+			if protocol == "lcr" { // accepted commands that are in no log yet are acknowledged too
 				args = append(args, "--lane-prefix=key-=accepted", "--lane-prefix=last=accepted")
 			}
 			c := up(t, dir, args...)
@@ -64,8 +64,8 @@ func TestAClusterBeginsFromWhatIsLeft(t *testing.T) {
 	}
 }
 
-// With placement code one member has a fragment of each large value. Of too few members the value is lost, and salvage
-// says so; its key is gone. With fragments of enough members it is there.
+// With placement code one member has a fragment of each large value. With too few members the value is lost, and
+// salvage reports it; its key is deleted. With fragments of enough members it is there.
 func TestFragmentsOfWhatIsLeft(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

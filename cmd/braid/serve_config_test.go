@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/server"
 )
 
-// optionsOf is what flags mean to the log.
+// optionsOf are the log's options for these flags.
 func optionsOf(t *testing.T, args ...string) braid.Options {
 	t.Helper()
 	s := &settings.Settings{}
@@ -52,7 +52,7 @@ func TestFlagsReachTheLog(t *testing.T) {
 	require.Equal(t, []string{"127.0.0.1:1", "127.0.0.2:1"}, o.Listen)
 }
 
-// upArgs is what braid up with these flags tells the first member's process.
+// upArgs are the flags of the first member's process in braid up with these flags.
 func upArgs(t *testing.T, m *launch.Manifest, args ...string) (told []string, wanted launch.Spec) {
 	t.Helper()
 	var f upFlags
@@ -89,7 +89,7 @@ func TestCardsAndInstancesOfUp(t *testing.T) {
 	require.Equal(t, 1, wanted.Cards)
 }
 
-// Prefixes may have commas, so each is a flag of its own, also from up to its members.
+// Prefixes may have commas, so each is a separate flag, also from up to its members.
 func TestLanePrefixes(t *testing.T) {
 	m := &launch.Manifest{Protocol: "raft", Placement: "copy", Instances: 1,
 		Members: []launch.Member{{Name: "m1", ClientPort: 1, PeerPort: 2}}}

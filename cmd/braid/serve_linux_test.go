@@ -63,7 +63,7 @@ func healthy(ctx context.Context, addr string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// stopped demands that a member ends well when it is asked to.
+// stopped requires that a member ends without an error when it is asked to.
 func stopped(t *testing.T, c *invocation) {
 	t.Helper()
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
@@ -112,7 +112,7 @@ func TestDataOfAnother(t *testing.T) {
 			require.Contains(t, stderr, c.want)
 		})
 	}
-	stopped(t, serving(t, f)) // the data is as it was
+	stopped(t, serving(t, f)) // the data is unchanged
 }
 
 func TestDataOfEtcdAndInUse(t *testing.T) {
@@ -177,7 +177,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 		for _, words := range strangers {
 			conn, err := net.DialTimeout("tcp", addr, testTimeout)
 			require.NoError(t, err)
-			silent = append(silent, conn) // and stays, half its frame sent
+			silent = append(silent, conn) // and stays open with half its frame sent
 			require.NoError(t, conn.SetDeadline(time.Now().Add(testTimeout)))
 			if _, err := io.WriteString(conn, words); err != nil {
 				t.Logf("%s hung up during %q: %v", addr, words[:min(len(words), 20)], err)
@@ -204,8 +204,8 @@ func manifest(t *testing.T, dir string) *launch.Manifest {
 	return m
 }
 
-// A directory with something else in it is no data directory: nothing is written there. What an empty disk has, and
-// what a first start leaves that was interrupted, does not matter, nor what lies alongside a member's data later.
+// A directory with other contents is no data directory: nothing is written there. Files of an empty disk or of an
+// interrupted first start do not matter, nor do files that appear later next to a member's data.
 func TestForeignDirectoriesAreRefused(t *testing.T) {
 	t.Parallel()
 	f := newServeFlags(t)

@@ -11,9 +11,8 @@ import (
 	"github.com/braidlog/braid/internal/ports"
 )
 
-// TestOtherSettingsAreRefused: leases are only safe if all members have them, and wait as long as each other. From the
-// same log other epochs follow with other settings of them. A member that was started otherwise is alone, and both
-// sides say why.
+// TestOtherSettingsAreRefused: leases are only safe if all members have them, with the same timeouts. With other
+// settings of epochs the same log has other epochs. A member with other settings stays alone, and both sides log why.
 func TestOtherSettingsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags, odd      []string
@@ -36,7 +35,7 @@ func TestOtherSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// refusesTheOdd starts three members, one of them with other flags, which is not let in.
+// refusesTheOdd starts three members, one of them with other flags, which is refused.
 func refusesTheOdd(t *testing.T, usual, other, says, oddlySays []string) {
 	free, err := ports.Free("127.0.0.1", 6)
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/braidlog/braid/server"
 )
 
-// configOf is what a member is started with by these flags.
+// configOf is a member's configuration for these flags.
 func configOf(t *testing.T, args ...string) server.Config {
 	t.Helper()
 	s := &settings.Settings{}
@@ -30,7 +30,7 @@ func configOf(t *testing.T, args ...string) server.Config {
 	return c
 }
 
-// same compares what two members are started with, as far as values can be compared.
+// same compares two members' configurations, if their values are comparable.
 func same(a, b server.Config) bool {
 	for _, c := range []*server.Config{&a, &b} {
 		c.Logger, c.Store.Logger = nil, nil
@@ -47,14 +47,14 @@ func same(a, b server.Config) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// TestEverySettingDoesSomething sets each flag of serve to something else than its default, and demands that
-// the member is started otherwise. Flags of etcd that do nothing are hidden, and say so: see package settings.
+// TestEverySettingDoesSomething sets each flag of serve to another value than its default, and requires that the
+// member's configuration changes. Flags of etcd without effect are hidden, and logged: see package settings.
 func TestEverySettingDoesSomething(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	base := []string{"--data-dir=" + dir + "/a", "--listen-client-urls=http://127.0.0.1:0",
 		"--listen-peer-urls=http://127.0.0.1:1"}
-	with := map[string]string{ // value, after what it needs
+	with := map[string]string{ // value, after the flags that it needs
 		"name": "x", "data-dir": dir + "/b", "listen-client-urls": "http://127.0.0.2:0",
 		"advertise-client-urls": "http://h:1",
 		"listen-peer-urls":      "http://127.0.0.2:1", "initial-advertise-peer-urls": "http://h:2",

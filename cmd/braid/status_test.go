@@ -30,7 +30,7 @@ func table(t *testing.T, column string, members ...status.Member) (lines []strin
 	return lines
 }
 
-// TestStatusOfQuorums: what the cluster tolerates is told where quorums are no majorities.
+// TestStatusOfQuorums: the tolerated failures are printed if quorums are not majorities.
 func TestStatusOfQuorums(t *testing.T) {
 	usual := status.Member{Name: "m1", ID: "1", Ready: true, Protocol: "raft"}
 	require.Empty(t, table(t, "SETTINGS", usual))

@@ -36,7 +36,7 @@ func newGaps(t *testing.T, endpoints []string) *gaps {
 		for n := 0; ctx.Err() == nil; n++ {
 			within, done := context.WithTimeout(ctx, 300*time.Millisecond)
 			_, err := client.Put(within, "key", fmt.Sprint(n))
-			<-time.After(5 * time.Millisecond) // the machine is for the members
+			<-time.After(5 * time.Millisecond) // leave the machine to the members
 			done()
 			if err != nil {
 				continue
@@ -53,15 +53,15 @@ func newGaps(t *testing.T, endpoints []string) *gaps {
 	return g
 }
 
-// settle waits until the cluster acknowledges writes again, some of them.
+// settle waits until the cluster acknowledges some further writes.
 func (g *gaps) settle(t *testing.T) {
 	t.Helper()
 	from := g.writes.Load()
 	eventually(t, "writes", func(context.Context) bool { return g.writes.Load() > from+20 })
 }
 
-// TestPeersFromPlainToTLS changes the links between members as docs/using/operations.md says: certificates for one
-// member after the other, then the peer URLs, then one member after the other takes TLS alone. Writes continue.
+// TestPeersFromPlainToTLS changes the links between members according to docs/using/operations.md: certificates for
+// one member after the other, then the peer URLs, then one member after the other accepts TLS alone. Writes continue.
 func TestPeersFromPlainToTLS(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

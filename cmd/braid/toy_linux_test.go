@@ -17,7 +17,7 @@ const toy = "--protocol=slotpaxos"
 // slots are the protocols that decide slots.
 var slots = []string{toy, multiPaxos, iss}
 
-// Clients cannot tell them from Raft.
+// Clients cannot distinguish them from Raft.
 func TestToyAnswersAsRaftDoes(t *testing.T) {
 	for _, protocol := range slots {
 		t.Run(protocol, func(t *testing.T) { answersAsRaft(t, protocol) })

@@ -9,8 +9,8 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 )
 
-// The cluster goes by peer URLs and ids: whether it expects the member as it was, another one that begins empty, one
-// that runs elsewhere, or none.
+// The cluster identifies members by peer URLs and ids: it expects the member unchanged, another one with an empty
+// directory, one that runs elsewhere, or none.
 func TestWhatBecameOfAMember(t *testing.T) {
 	t.Parallel()
 	m3 := launch.Member{Name: "m3", PeerPort: 7}

@@ -124,8 +124,7 @@ func TestStatus(t *testing.T) {
 	require.Contains(t, stdout, "refused")
 }
 
-// TestStatusUnderLoad: members that work are always a moment behind; that is no reason to call
-// them not ready.
+// TestStatusUnderLoad: members under load are always a moment behind; they are ready nevertheless.
 func TestStatusUnderLoad(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -228,7 +227,7 @@ func TestResumeKeepsThePlacement(t *testing.T) {
 	}
 }
 
-// What lies between the members is remembered, until another --net says otherwise.
+// The emulated links are recorded, until another --net replaces them.
 func TestResumeKeepsTheNet(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
@@ -298,7 +297,7 @@ func TestRestoreOfOneMember(t *testing.T) {
 }
 
 // A member was removed, and another one added at its addresses, while the cluster ran. The cluster resumes: it starts
-// the new one with an empty directory, keeps what the old one had, and says so, once.
+// the new one with an empty directory, keeps the old one's directory, and reports that, once.
 func TestResumeAfterAMemberWasReplaced(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

@@ -26,8 +26,8 @@ func etcdFlags(t *testing.T) map[string]string {
 	return out
 }
 
-// TestEveryFlagOfEtcdIsKnown: a flag of etcd either does here what it does there, or its user is told. With
-// etcd's own default, which manifests write out, the member starts.
+// TestEveryFlagOfEtcdIsKnown: a flag of etcd either has the same effect here, or is reported. With etcd's own
+// default, which manifests contain, the member starts.
 func TestEveryFlagOfEtcdIsKnown(t *testing.T) {
 	for name, value := range etcdFlags(t) {
 		s, err := load(nil, variable(name)+"="+value)
@@ -36,7 +36,7 @@ func TestEveryFlagOfEtcdIsKnown(t *testing.T) {
 	}
 }
 
-// TestWhatMustNotBeMissingIsRefused asks for it on the command line, as a variable and in the file.
+// TestWhatMustNotBeMissingIsRefused sets such flags on the command line, as a variable and in the file.
 func TestWhatMustNotBeMissingIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "braid.yaml")
 	for _, v := range foreignFlags() {
@@ -68,7 +68,7 @@ func TestWhatMustNotBeMissingIsRefused(t *testing.T) {
 	}
 }
 
-// What is on or off may be written in all the ways that etcd takes.
+// Booleans may be written in all forms that etcd accepts.
 func TestOffIsOffHoweverItIsWritten(t *testing.T) {
 	for _, off := range []string{"false", "False", "F", "0", ""} {
 		s, err := load(nil, "ETCD_AUTO_TLS="+off, "ETCD_UNSAFE_NO_FSYNC="+off)

@@ -33,7 +33,7 @@ func TestFlags(t *testing.T) {
 	})
 }
 
-// TestHelpNamesNoDefaultOfZero: that something is off is no default to name, for a setting as for any other flag.
+// TestHelpNamesNoDefaultOfZero: a default of off is not printed, for a setting as for any other flag.
 func TestHelpNamesNoDefaultOfZero(t *testing.T) {
 	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	new(Settings).Flags(f)

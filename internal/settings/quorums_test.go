@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestQuorumsOfAManifest: one may name majorities of a protocol that has no other quorums, because
-// "up --quorums=majority" has always been taken.
+// TestQuorumsOfAManifest: majorities may be given for a protocol that has no other quorums, because "up
+// --quorums=majority" has always been accepted.
 func TestQuorumsOfAManifest(t *testing.T) {
 	for text, own := range map[string]string{"": "", "majority": "", "4/2": "quorums=4/2", "what": "quorums=what"} {
 		require.Equal(t, own, Quorums(text).String())

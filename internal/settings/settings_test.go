@@ -56,7 +56,7 @@ func TestInitialClusterKeepsSeveralURLsOfAMember(t *testing.T) {
 	}, peers)
 }
 
-// TestMembersWithoutAName stand in what member add prints until they have started.
+// TestMembersWithoutAName: member add prints members without a name until they have started.
 func TestMembersWithoutAName(t *testing.T) {
 	const cluster = "--initial-cluster==http://h:1,default=http://localhost:2380,=http://h:2"
 	s, err := load([]string{cluster, "--initial-cluster-state=existing"})
@@ -189,7 +189,7 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// up gives its members the flags as they print, and keeps them in its manifest as earlier versions wrote them.
+// up passes the flags to its members as they print, and keeps them in its manifest in the format of earlier versions.
 func TestEpochFlagsPrintWhatTheyRead(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                 "--epoch-slots=64-1024 --epoch-policy=combined --epoch-bans=8-256",
@@ -363,7 +363,7 @@ func TestCertificatesOfBothSides(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// serveOne demands a certificate of the next connection.
+// serveOne requires a certificate of the next connection.
 func serveOne(l net.Listener) error {
 	conn, err := l.Accept()
 	if err != nil {

@@ -88,7 +88,7 @@ func (a *authority) args(text string) []string {
 	return strings.Fields(strings.ReplaceAll(text, "@", a.dir+string(filepath.Separator)))
 }
 
-// meets connects with one configuration to another, and returns what the listening side says.
+// meets connects one configuration to another, and returns the listening side's error.
 func meets(t *testing.T, server, client *tls.Config) error {
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", server)
 	require.NoError(t, err)
@@ -105,8 +105,7 @@ func meets(t *testing.T, server, client *tls.Config) error {
 	return err
 }
 
-// TestWhoseCertificatesAreTaken: each restriction refuses, on the sides that it names, and takes
-// all others.
+// TestWhoseCertificatesAreTaken: each restriction refuses, on the sides that it names, and accepts all others.
 func TestWhoseCertificatesAreTaken(t *testing.T) {
 	a := newAuthority(t)
 	a.issue("m1")
@@ -227,7 +226,7 @@ func TestVersionsOfTLS(t *testing.T) {
 	require.Nil(t, config)
 }
 
-// serveAny accepts one connection and returns where.
+// serveAny accepts one connection and returns its address.
 func serveAny(t *testing.T, config *tls.Config) string {
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
 	require.NoError(t, err)
@@ -274,7 +273,7 @@ func TestWhatRestrictsNothingIsRefused(t *testing.T) {
 	}
 }
 
-// TestSectionsOfTheFile: keys of etcd's file that are named otherwise than their flags.
+// TestSectionsOfTheFile: keys of etcd's file with other names than their flags.
 func TestSectionsOfTheFile(t *testing.T) {
 	a := newAuthority(t)
 	a.issue("m1")
