@@ -18,7 +18,7 @@ var demands = []demand{
 	{"each member completes a write and a read", func(w *fault.World, alive []*node.Member) { demandProgress(w, alive, true) }},
 	{"instances are merged without delay", demandMerging},
 	{"members that restart complete reads", demandRestarts},
-	{"removed members stop", fault.DemandDepartures},
+	{"removed members stop", demandDepartures},
 	{"members apply the last writes", demandSameState},
 	{"one client alone is served without delay", demandPace},
 	{"many clients are served without delay", demandBusyPace},

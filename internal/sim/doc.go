@@ -26,14 +26,12 @@
 //     package client (clients), package fault (a cluster in it, all faults, and what the seed draws).
 //   - run.go (the two phases), campaign.go (many runs), mutants.go (search for mutants).
 //   - calm.go (faults end), demands.go (what the second phase must bring about), and each demand: repairs.go,
-//     progress.go, mergedemand.go, samestate.go, pace.go (one client alone, where nothing fails), busy.go (many clients),
-//     files.go (sizes of files).
+//     progress.go, mergedemand.go, departures.go, samestate.go, pace.go (one client alone, where nothing fails), busy.go
+//     (many clients), files.go (sizes of files).
 //   - scenario_test.go (how scenarios are played by hand, and those of Raft), coded_test.go,
 //     coded_change_test.go, lostbodies_test.go, weave_test.go, lag_test.go, lost_test.go, rot_test.go, sick_test.go
 //     (other scenarios), run_test.go, mutants_test.go (campaigns), network_test.go (times of messages).
 //
 // Package scale, in a folder of its own, is not about faults but about speed: what more cores and
 // more network cards would do.
-//
-// Imports: protocol, order, member, datadir, wal, check, erasure, internal/transport/netspec.
 package sim

@@ -21,29 +21,39 @@ type World struct {
 	Set     Settings
 	Clients *client.Clients
 
-	burst float64 // share of messages that is lost besides, at present
 	// Pass, if set, decides which messages links carry. It is for scenarios.
 	Pass func(*protocol.Message) bool
-	// Merging, if set, is how long it may take until a decided slot is applied (N7).
-	Merging time.Duration
-	// detours is how long elections have taken that are no part of merging, all in all: in terms in
-	// which nobody led, and of new instances.
-	detours time.Duration
-	grown   protocol.Round // from which round on there were new instances last, as far as a member has come
 
+	ongoing
+	mergeTimes
+}
+
+// ongoing is what faults and operators are doing at present.
+type ongoing struct {
+	burst float64 // share of messages that is lost besides
 	rests rests
-	late  bool // a member is late: see beLate
-	// straggling is a story in which members change while somebody does not know of all bodies; nil: none is told.
+	late  bool // a member is late: see delayMember
+	// straggling is a change of members while one does not know all bodies; nil: there is none.
 	straggling *straggling
-	// promising is a story in which members are about to vote when they hear of the leader again; nil: none is told.
+	// promising: members are about to vote when they hear from the leader again; nil: there is none.
 	promising *promising
-	held      *standstill // of links of a member; nil: all links move
+	held      *standstill // of links of a member; nil: no link is held
 	// growing: the operator adds members, after he removed some. See Settings.Resize.
 	growing bool
-	// alone is the worlds of members that were founded apart.
+	// alone has the worlds of members that were founded apart.
 	alone map[protocol.MemberID]*smallWorld
 	// moved is how often members got another address.
 	moved int
+}
+
+// mergeTimes says how long it may take until what is decided is applied.
+type mergeTimes struct {
+	// Merging, if set, is how long it may take until a decided slot is applied (N7).
+	Merging time.Duration
+	// detours is how long elections have taken that are no part of merging, all in all: in terms without a
+	// leader, and of new instances.
+	detours time.Duration
+	grown   protocol.Round // from which round on there were new instances last, as far as a member has come
 }
 
 // New makes a world with these settings, in which nothing has happened yet.
