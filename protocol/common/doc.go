@@ -1,6 +1,6 @@
-// Package common declares the settings that all protocols have, each once: those of a cluster's time, of what members
-// keep of large commands, and of the instances of which the log is made. A protocol declares its own settings in its
-// own package. See package setting for what follows from a declaration.
+// Package common declares the settings that all protocols have, each once: those of timing, of the placement of large
+// commands, and of the instances that are merged into the log. A protocol declares its own settings in its own
+// package. Package setting derives everything else from a declaration.
 //
 // How to read: settings.go (the declarations and their table), milliseconds.go (the flags of durations).
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// milliseconds is the flag of a duration that has etcd's name, and is a number of milliseconds as there.
+// milliseconds returns the flag of a duration that has etcd's name and its unit, milliseconds.
 func milliseconds(name, help string, standard time.Duration) []setting.Part[time.Duration] {
 	text := func(d time.Duration) string {
 		if d%time.Millisecond != 0 {

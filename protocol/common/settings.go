@@ -10,7 +10,7 @@ import (
 
 // Limits and defaults of these settings.
 const (
-	MaxCodeK         = 64 // more fragments than members make no sense
+	MaxCodeK         = 64 // more fragments than members are useless
 	DefaultInstances = 4  // of protocol niagara, as many as the paper's network cards
 	longestElection  = 50 * time.Second
 )
@@ -86,16 +86,16 @@ const (
 	heartbeatHelp = "milliseconds between a leader's heartbeats"
 )
 
-// Layout are those that say what the log is made of, and where its bodies are.
+// Layout has the settings of the log's instances and of the placement of bodies.
 var Layout = setting.Table{Rows: []setting.Any{Order, Leaders, Placement, CodeK, Instances, ExtraWhole, TrimWhole}}
 
-// Time are those that concern the members' clocks. No protocol changes their defaults.
+// Time has the settings of timing. No protocol changes their defaults.
 var Time = setting.Table{Rows: []setting.Any{Heartbeat, ElectionTimeout, LeaseReads}, Fit: threeHeartbeats}
 
 // Settings are all of them. Members compare them in this order.
 var Settings = setting.Table{Rows: setting.Union(Layout, Time).Rows, Fit: threeHeartbeats}
 
-// threeHeartbeats demands that a member does not miss its leader because of one lost heartbeat.
+// threeHeartbeats requires that one lost heartbeat does not start an election.
 func threeHeartbeats(v setting.Values) error {
 	beat, timeout := Heartbeat.In(v), ElectionTimeout.In(v)
 	if timeout < 3*beat {

@@ -1,10 +1,9 @@
-// Package quorum is the arithmetic of quorums: what a set of voters has agreed on, how a vote
-// stands, and whether a body is stored so that nothing but the loss of a majority loses it. A set
-// is joint while a membership changes: then a majority of both halves is needed.
+// Package quorum is the arithmetic of quorums: the value that a set of voters has agreed on, the result of a vote,
+// and whether only the loss of a majority can lose a stored body. A set is joint while a membership changes: then a
+// majority of both halves is needed.
 //
 // It imports only the contract.
 //
-// How to read: quorum.go is about voters, durable.go about bodies. system.go is about quorums that
-// are no majorities, grid.go about those of voters in rows and columns, and tolerance.go says what
-// they tolerate.
+// How to read: quorum.go (voters), durable.go (bodies), system.go (quorums that are not majorities), grid.go (those
+// of voters in rows and columns), tolerance.go (the failures that they tolerate).
 package quorum

@@ -6,17 +6,16 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Durable is the predicate of docs/internals/craft.md, 2.1: with n voters of which any read can meet again
-// after crashes, a body coded with k is safe if at least write of them hold it, and every
-// read of them hold it whole once or have k distinct rows of it. whole is how many hold it
-// whole, rows how many distinct rows the others hold. A majority reads and writes, except
-// in RS-Raft (docs/internals/craft.md, 2.7).
+// Durable is the predicate of docs/internals/craft.md, 2.1: with n voters, any read of which may be the survivors of
+// crashes, a body coded with k is safe if at least write of them hold it, and every read of them have one whole copy
+// or k distinct rows of it. whole is the number of whole copies, rows that of distinct rows on the others. A majority
+// reads and writes, except in RS-Raft (docs/internals/craft.md, 2.7).
 func Durable(n, read, write, k, whole, rows int) bool {
 	return whole+rows >= write && Kept(n, read, k, whole, rows)
 }
 
-// Kept is what of it remains to be asked of a body that is committed: that every read voters
-// can make it whole. All of them know the entry.
+// Kept is the remaining condition for a committed body: every read voters can make it whole. All of them know the
+// entry.
 func Kept(n, read, k, whole, rows int) bool {
 	return whole > n-read || whole+rows >= n-read+k
 }
@@ -24,14 +23,14 @@ func Kept(n, read, k, whole, rows int) bool {
 // Rows is a set of distinct rows.
 type Rows [(protocol.Rows + 63) / 64]uint64
 
-// Add adds the row that a form holds, if it is one.
+// Add adds the row that a form holds, if it holds one.
 func (s *Rows) Add(f protocol.Form) {
 	if r, ok := f.Row(); ok {
 		s[r/64] |= 1 << (r % 64)
 	}
 }
 
-// Len is how many rows there are.
+// Len is the number of rows.
 func (s *Rows) Len() int {
 	n := 0
 	for _, w := range s {
@@ -40,9 +39,8 @@ func (s *Rows) Len() int {
 	return n
 }
 
-// Durable reports whether the predicate holds in both halves, where form tells what a
-// voter's disk holds of the body. The set's Need is how many write, and read how many meet
-// again; 0: a majority.
+// Durable reports whether the predicate holds in both halves, where form is the form of the body on a voter's disk.
+// The set's Need is the number of voters that write, and read the number that survive; 0: a majority.
 func (s Set) Durable(k, read int, form func(protocol.MemberID) protocol.Form) bool {
 	durable := func(ids []protocol.MemberID) bool {
 		whole, rows := holders(ids, form)
@@ -52,8 +50,8 @@ func (s Set) Durable(k, read int, form func(protocol.MemberID) protocol.Form) bo
 	return durable(s.Incoming) && (len(s.Outgoing) == 0 || durable(s.Outgoing))
 }
 
-// Kept reports the same of a body that is committed. While joint one half is enough: who
-// decides then meets a majority of either.
+// Kept reports the same of a committed body. While joint one half is enough: every deciding set includes a majority
+// of either.
 func (s Set) Kept(k, read int, form func(protocol.MemberID) protocol.Form) bool {
 	kept := func(ids []protocol.MemberID) bool {
 		whole, rows := holders(ids, form)
@@ -70,7 +68,7 @@ func reading(read, n int) int {
 	return Size(n)
 }
 
-// holders counts who holds the body whole, and the distinct rows that the others hold.
+// holders counts the whole copies of the body, and the distinct rows on the others.
 func holders(ids []protocol.MemberID, form func(protocol.MemberID) protocol.Form) (int, int) {
 	whole, rows := 0, Rows{}
 	for _, id := range ids {

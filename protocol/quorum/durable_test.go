@@ -9,10 +9,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// survives is the dumb version: members 0 … whole−1 hold the body whole, the next rows
-// members a row each, the others nothing. Whoever is elected has the entry only if every
-// set of read members meets a holder; and whichever read members meet after crashes must
-// have the body whole or k rows of it.
+// survives is the brute-force version: members 0 … whole−1 hold the body whole, the next rows members a row each, the
+// others nothing. An elected member has the entry only if every set of read members includes a holder; and any
+// surviving read members must have the body whole or k rows of it.
 func survives(n, read, k, whole, rows int) bool {
 	for meet := range 1 << n {
 		if bits.OnesCount(uint(meet)) != read {
@@ -50,8 +49,8 @@ func TestDurableIsExact(t *testing.T) {
 	require.Greater(t, yes, 100)
 }
 
-// The paper's numbers for five: F+k rows or F+1 whole copies, and the hazard of cutting a
-// whole copy to a row (docs/internals/craft.md, 2.1).
+// The paper's numbers for five: F+k rows or F+1 whole copies, and the hazard of reducing a whole copy to a row
+// (docs/internals/craft.md, 2.1).
 func TestDurableOfFive(t *testing.T) {
 	five := func(k, whole, rows int) bool { return Durable(5, 3, 3, k, whole, rows) }
 	require.True(t, five(3, 1, 4))
@@ -63,7 +62,7 @@ func TestDurableOfFive(t *testing.T) {
 	require.False(t, five(2, 2, 1))
 }
 
-// RS-Raft: with read + write ≥ n + k, being written is enough (docs/internals/craft.md, 2.7).
+// RS-Raft: with read + write ≥ n + k, writing is sufficient (docs/internals/craft.md, 2.7).
 func TestDurableWithReadQuorums(t *testing.T) {
 	for _, c := range []struct{ n, read, write, k int }{{5, 4, 4, 3}, {7, 5, 5, 3}} {
 		for rows := range c.n {
@@ -94,7 +93,7 @@ func TestSetDurable(t *testing.T) {
 	require.False(t, Set{Incoming: ids(1, 2, 7, 8)}.Kept(2, 0, form))
 }
 
-// Sets that need more than a majority, or more than there are.
+// Sets that need more than a majority, or more than all.
 func TestNeed(t *testing.T) {
 	s := Set{Incoming: []protocol.MemberID{1, 2, 3, 4, 5}, Need: 4}
 	self := func(id protocol.MemberID) uint64 { return uint64(id) }

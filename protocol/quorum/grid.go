@@ -2,21 +2,20 @@ package quorum
 
 import "github.com/braidlog/braid/protocol"
 
-// Grid makes quorums of voters that stand in columns. The i-th voter, by id, stands in column i modulo their
-// number, so some columns may have one voter more than others. Quorums take enough voters of enough columns.
+// Grid makes quorums of voters in columns. The i-th voter, by id, is in column i modulo their number, so some columns
+// may have one voter more than others. Quorums take enough voters of enough columns.
 type Grid struct {
-	// Rows is how many voters stand in a column at least. There are as many columns as can have a given number of voters
-	// each; with fewer voters there is one. One voter of each column is a quorum across, and a whole column one along. 0:
-	// there are Zones.
+	// Rows is the least number of voters in a column. There are as many columns as that permits; with fewer voters there
+	// is one. One voter of each column is a quorum across, and a whole column one along. 0: there are Zones.
 	Rows  int
 	Zones Zones
-	// Across: quorums across columns are asked for, which elect. Else quorums along them are, which decide.
+	// Across selects the quorums across columns, which elect, instead of those along them, which decide.
 	Across bool
 }
 
-// Zones makes quorums of voters that stand in a given number of zones, which are the columns
-// (docs/internals/wpaxos.md). Those that decide tolerate the loss of Lost zones, and of Down voters in each of the
-// others. Those that elect meet them.
+// Zones makes quorums of voters in a given number of zones, which are the columns (docs/internals/wpaxos.md). Those
+// that decide tolerate the loss of Lost zones, and of Down voters in each of the others. Those that elect intersect
+// them.
 type Zones struct{ Count, Lost, Down int }
 
 // on reports whether there is a grid.
@@ -38,7 +37,7 @@ func column(room, ids []protocol.MemberID, i, columns int) []protocol.MemberID {
 	return room
 }
 
-// of is how many of the columns a quorum needs.
+// of is the number of columns that a quorum needs.
 func (g Grid) of(columns int) int {
 	switch {
 	case g.Rows > 0 && g.Across:
@@ -51,7 +50,7 @@ func (g Grid) of(columns int) int {
 	return g.Zones.Lost + 1
 }
 
-// need is how many of a column's voters are asked for. A column without any is never won.
+// need is the number of voters that a quorum needs in a column. An empty column is never won.
 func (g Grid) need(column int) int {
 	down := column - 1
 	if g.Rows == 0 {
@@ -63,7 +62,7 @@ func (g Grid) need(column int) int {
 	return max(1, down+1)
 }
 
-// agreed is what enough columns have reached.
+// agreed is the value that enough columns have reached.
 func (g Grid) agreed(ids []protocol.MemberID, reached func(protocol.MemberID) uint64) uint64 {
 	var room [16]protocol.MemberID
 	var fixed [16]uint64
@@ -75,7 +74,7 @@ func (g Grid) agreed(ids []protocol.MemberID, reached func(protocol.MemberID) ui
 	return highest(has, g.of(columns))
 }
 
-// count adds up how the columns stand.
+// count computes the result over the columns.
 func (g Grid) count(ids []protocol.MemberID, answer func(protocol.MemberID) Answer) Result {
 	var room [16]protocol.MemberID
 	columns := g.columns(len(ids))

@@ -5,18 +5,18 @@ import "github.com/braidlog/braid/protocol"
 // Size is the number of votes that decide among n voters.
 func Size(n int) int { return n/2 + 1 }
 
-// Set is who decides: a majority of Incoming and, while joint, a majority of Outgoing too.
+// Set is a set of voters that decides: a majority of Incoming and, while joint, a majority of Outgoing too.
 type Set struct {
 	Incoming []protocol.MemberID
 	// Outgoing is empty unless the configuration is joint.
 	Outgoing []protocol.MemberID
-	// Need is how many of each half decide; 0: a majority.
+	// Need is the number of voters of each half that decide; 0: a majority.
 	Need int
-	// Grid, if there is one, takes the place of Need.
+	// Grid, if there is one, replaces Need.
 	Grid Grid
 }
 
-// need is how many of n voters decide.
+// need is the number of n voters that decide.
 func (s Set) need(n int) int {
 	if s.Need > 0 {
 		return s.Need
@@ -41,9 +41,9 @@ func has(ids []protocol.MemberID, id protocol.MemberID) bool {
 	return false
 }
 
-// Agreed returns the highest value that the set has reached, where reached tells how far one voter
-// is: an index that is stored, a round that is confirmed, an instant that was heard from. It is 0
-// for a set without voters, which never agrees on anything.
+// Agreed returns the highest value that the set has reached, where reached is the value of one voter: an index that
+// is stored, a round that is confirmed, a time of contact. It is 0 for a set without voters, which never agrees on
+// anything.
 func (s Set) Agreed(reached func(protocol.MemberID) uint64) uint64 {
 	v := s.agreed(s.Incoming, reached)
 	if len(s.Outgoing) > 0 {
@@ -83,10 +83,10 @@ func insert(sorted []uint64, v uint64) []uint64 {
 	return sorted
 }
 
-// highest is the value that a given number in an ascending list have reached.
+// highest is the value that a given number of values in an ascending list have reached.
 func highest(sorted []uint64, need int) uint64 { return sorted[len(sorted)-need] }
 
-// Answer is the known state of one voter's vote.
+// Answer is a voter's answer to a vote.
 type Answer uint8
 
 // Answers.
@@ -96,7 +96,7 @@ const (
 	Refused
 )
 
-// Result is how a vote stands.
+// Result is the result of a vote so far.
 type Result uint8
 
 // Results.
@@ -108,7 +108,7 @@ const (
 
 func (r Result) String() string { return [...]string{"open", "won", "lost"}[r] }
 
-// Vote counts. A vote is lost as soon as it cannot be won any more.
+// Vote counts the answers. A vote is lost as soon as it cannot be won any more.
 func (s Set) Vote(answer func(protocol.MemberID) Answer) Result {
 	in := s.count(s.Incoming, answer)
 	if len(s.Outgoing) == 0 {
@@ -124,7 +124,7 @@ func (s Set) Vote(answer func(protocol.MemberID) Answer) Result {
 	return Open
 }
 
-// Covered reports whether every quorum has one of those for which is is true.
+// Covered reports whether every quorum includes a voter for which is returns true.
 func (s Set) Covered(is func(protocol.MemberID) bool) bool {
 	return s.Vote(func(id protocol.MemberID) Answer {
 		if is(id) {

@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// The dumb versions try every value and every way the open votes could still go.
+// The brute-force versions try every value and every outcome of the open votes.
 
 func dumbAgreed(s Set, reached map[protocol.MemberID]uint64) uint64 {
 	best := uint64(0)

@@ -9,15 +9,15 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// System says who elects a leader and who decides what it proposes, where these need not be equal: quorums of
-// Paxos' phase 1 and phase 2 (docs/internals/multi-paxos.md). Every quorum of phase 1 meets every
-// quorum of phase 2. Two of the same phase need not meet. The zero System knows majorities only.
+// System has the quorums that elect a leader and those that decide its proposals, if these differ: quorums of Paxos'
+// phase 1 and phase 2 (docs/internals/multi-paxos.md). Every quorum of phase 1 intersects every quorum of phase 2.
+// Two of the same phase need not intersect. The zero System has majorities only.
 type System struct {
-	// elect and decide are how many voters are a quorum of phase 1, and of phase 2; 0: a majority.
+	// elect and decide are the sizes of quorums of phase 1 and of phase 2; 0: a majority.
 	elect, decide int
 	// rows, if > 0, puts voters into a [Grid]: one of each column elects, and a whole column decides.
 	rows int
-	// zones, if there are some, puts voters into a [Grid] of these.
+	// zones, if any, puts voters into a [Grid] of these.
 	zones Zones
 }
 
@@ -42,8 +42,8 @@ func (y System) valid() bool {
 		z.Count >= 0 && z.Lost >= 0 && z.Down >= 0 && (z.Lost < z.Count || z == Zones{})
 }
 
-// Parse reads what String writes: "majority", "ELECT/DECIDE" as in 4/2, "grid:ROWS" as in grid:2,
-// "zones:COUNT/LOST/DOWN" as in zones:3/0/1. "" are majorities too. The error is a [*TextError].
+// Parse parses the output of String: "majority", "ELECT/DECIDE" as in 4/2, "grid:ROWS" as in grid:2,
+// "zones:COUNT/LOST/DOWN" as in zones:3/0/1. "" means majorities too. The error is a [*TextError].
 func Parse(text string) (System, error) {
 	if zones, is := strings.CutPrefix(text, "zones:"); is {
 		return parseZones(text, strings.Split(zones, "/"))
@@ -81,7 +81,7 @@ func parseZones(text string, words []string) (System, error) {
 
 const majorityText = "majority"
 
-// number is 0 for what is no number of members.
+// number returns 0 for a text that is not a number of members.
 func number(s string) int {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil {
@@ -113,35 +113,36 @@ func (y System) String() string {
 // Majority reports whether all quorums are majorities.
 func (y System) Majority() bool { return y == System{} }
 
-// Parts are how many voters elect and decide, the rows of a grid, and zones; what the system does not have is 0.
+// Parts are the numbers of voters that elect and decide, the rows of a grid, and zones; 0 for those that the system
+// does not have.
 func (y System) Parts() (elect, decide, rows int, zones Zones) {
 	return y.elect, y.decide, y.rows, y.zones
 }
 
-// Elects is which of a set's voters are a quorum of phase 1: they promise.
+// Elects returns the quorums of phase 1 of a set's voters: they promise.
 func (y System) Elects(s Set) Set {
 	s.Need, s.Grid = y.elect, y.grid(true)
 	return s
 }
 
-// Decides is which of a set's voters are a quorum of phase 2: they accept.
+// Decides returns the quorums of phase 2 of a set's voters: they accept.
 func (y System) Decides(s Set) Set {
 	s.Need, s.Grid = y.decide, y.grid(false)
 	return s
 }
 
-// Why is the reason why a system does not fit.
+// Why is the reason why a system is not valid.
 type Why uint8
 
-// What may be wrong.
+// The reasons.
 const (
-	// NoSystem: the numbers ask for more than one system, or are negative, or one is missing.
+	// NoSystem: the numbers describe more than one system, or are negative, or one is missing.
 	NoSystem Why = 1 + iota
-	// TooLarge: more voters are to elect or to decide than there are.
+	// TooLarge: a quorum has more voters than there are.
 	TooLarge
-	// DoNotMeet: there are voters that elect and others that decide.
+	// DoNotMeet: some quorums of the two phases do not intersect.
 	DoNotMeet
-	// TooFew: there are fewer voters than a column has, or than there are zones.
+	// TooFew: there are fewer voters than in a column, or than zones.
 	TooFew
 )
 
@@ -171,8 +172,8 @@ func (e *FitError) Error() string {
 		y.rows, y.zones)
 }
 
-// Fits reports whether the system does for a given number of voters, with a [*FitError] if not: then there are quorums,
-// and those of the two phases meet.
+// Fits returns a [*FitError] unless the system is valid for a given number of voters: it has quorums, and those of
+// the two phases intersect.
 func (y System) Fits(voters int) error {
 	why := Why(0)
 	switch {
@@ -190,8 +191,9 @@ func (y System) Fits(voters int) error {
 	return &FitError{y, voters, why}
 }
 
-// Carries reports whether every quorum of phase 2 of the old voters, without those that leave, meets every quorum of
-// phase 1 of the next ones. So every quorum of the next ones includes a member that has the decisions of the old ones.
+// Carries reports whether every quorum of phase 2 of the old voters, without those that leave, intersects every
+// quorum of phase 1 of the next ones. So every quorum of the next ones includes a member with the decisions of the
+// old ones.
 func (y System) Carries(old, next []protocol.MemberID) bool {
 	switch {
 	case y.rows > 0:
@@ -214,7 +216,7 @@ func (y System) Carries(old, next []protocol.MemberID) bool {
 	return stay+y.Elects(Set{}).need(len(next)) > len(next)
 }
 
-// Zone is where a voter stands: its zone if there are zones, else a place of its own.
+// Zone is the zone of a voter; without zones every voter has a different one.
 func (y System) Zone(voters []protocol.MemberID, id protocol.MemberID) int {
 	at, _ := slices.BinarySearch(voters, id)
 	if y.zones.Count > 0 {
@@ -223,12 +225,12 @@ func (y System) Zone(voters []protocol.MemberID, id protocol.MemberID) int {
 	return at
 }
 
-// meets reports whether all that the next voters can elect by have one of these members.
+// meets reports whether every electing quorum of the next voters includes one of these members.
 func (y System) meets(decided, next []protocol.MemberID) bool {
 	return y.Elects(Set{Incoming: next}).Covered(func(id protocol.MemberID) bool { return has(decided, id) })
 }
 
-// fewToTry is of how many voters in zones all sets are tried. With more voters none are carried over.
+// fewToTry is the number of voters in zones up to which all sets are tried. With more voters Carries reports false.
 const fewToTry = 12
 
 func (y System) zonesCarry(old, next []protocol.MemberID) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// The dumb versions know a quorum when they see it: they look at every set of voters, as a mask of their places.
+// The brute-force versions try every set of voters, as a mask of their places.
 
 // dumbQuorum reports whether a set of n voters elects, or decides.
 func dumbQuorum(y System, n int, mask uint, elects bool) bool {
@@ -77,11 +77,11 @@ func systems(n int) []System {
 	return all
 }
 
-// place is where a voter stands.
+// place is the zone of a voter.
 func place(id protocol.MemberID) int { return int(id-3) / 10 }
 
-// A system fits if and only if there are quorums of both phases, and every two of them meet; but a grid needs a
-// column's voters besides.
+// A system fits if and only if there are quorums of both phases, and every two of them intersect; a grid also needs a
+// column's voters.
 func TestEveryElectionMeetsEveryDecision(t *testing.T) {
 	fit := 0
 	for n := 1; n <= 7; n++ {
@@ -107,7 +107,7 @@ func TestEveryElectionMeetsEveryDecision(t *testing.T) {
 	require.Equal(t, 35+84+252, fit, "seven majorities, 28 grids, sizes, and zones")
 }
 
-// Vote, Agreed and Covered say the same as one who looks at every set.
+// Vote, Agreed and Covered equal the brute-force versions.
 func TestSystemsAgainstTheDumbVersion(t *testing.T) {
 	for n := 1; n <= 7; n++ {
 		for _, y := range systems(n) {
@@ -120,7 +120,7 @@ func TestSystemsAgainstTheDumbVersion(t *testing.T) {
 	}
 }
 
-// checkVotes tries every way in which voters may have answered, and takes the answers as what they have reached.
+// checkVotes tries all combinations of answers, and uses the answers as the values that voters have reached.
 func checkVotes(t *testing.T, what string, set Set, n int, quorum func(uint) bool) {
 	ways := 1
 	for range n {
@@ -199,7 +199,7 @@ func TestTolerance(t *testing.T) {
 	}
 }
 
-// What operators read.
+// The text for operators.
 func TestToleranceInWords(t *testing.T) {
 	for text, less := range map[string]bool{
 		"quorums majority of 5 voters: a leader goes on while 2 of them are down, and is replaced while 2 are": false,
@@ -220,7 +220,7 @@ func TestToleranceInWords(t *testing.T) {
 	}
 }
 
-// A change of members carries what was decided if that can be seen from every set.
+// A change of members carries decisions if every set shows that.
 func TestCarries(t *testing.T) {
 	yes := 0
 	for _, y := range systems(5) {
@@ -272,7 +272,7 @@ func dumbCarries(y System, old, next []protocol.MemberID) bool {
 	return true
 }
 
-// While joint, both halves have to agree, each in columns of its own.
+// While joint, both halves have to agree, each in its own columns.
 func TestJointGrids(t *testing.T) {
 	joint := Set{Incoming: voters(6), Outgoing: voters(9)[5:]}
 	for _, y := range []System{InGrid(2), Sizes(4, 3)} {

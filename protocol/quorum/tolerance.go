@@ -9,15 +9,14 @@ import (
 type Tolerance struct {
 	System System
 	Voters int
-	// Decide is how many voters may be down, whichever they are, while a leader that is up still has something
-	// decided.
+	// Decide is the number of voters that may be down, in any combination, while a leader that is up still decides.
 	Decide int
-	// Heal is how many may be down, whichever they are, while another leader can still be elected. So many crashes the
-	// cluster survives, if leaders are among them.
+	// Heal is the number that may be down, in any combination, while another leader can still be elected: the crashes
+	// that the cluster tolerates, leaders included.
 	Heal int
 }
 
-// Tolerates is what the system tolerates. The system has to fit a given number of voters.
+// Tolerates returns the tolerance of the system, which must fit the given number of voters.
 func (y System) Tolerates(voters int) Tolerance {
 	t := Tolerance{System: y, Voters: voters}
 	if y.grid(false).on() {
@@ -28,8 +27,8 @@ func (y System) Tolerates(voters int) Tolerance {
 	return t
 }
 
-// tolerates is how many of this many voters may be down, whichever they are: one less than it takes to leave too few
-// columns, the weakest ones first.
+// tolerates is the number of these voters that may be down, in any combination: one less than leaves too few columns,
+// the weakest ones first.
 func (g Grid) tolerates(voters int) int {
 	columns := g.columns(voters)
 	var costs []int // of each column, until it is dead
@@ -45,17 +44,17 @@ func (g Grid) tolerates(voters int) int {
 	return down
 }
 
-// Survives is how many voters may crash, whichever they are, without an acknowledged write being lost and with the
-// others still serving.
+// Survives is the number of voters that may crash, in any combination, without losing an acknowledged write and with
+// the others still serving.
 func (t Tolerance) Survives() int { return min(t.Decide, t.Heal) }
 
-// Promised is how many crashes majorities survive.
+// Promised is the number of crashes that majorities tolerate.
 func (t Tolerance) Promised() int { return t.Voters - Size(t.Voters) }
 
 // Less reports whether that is less than majorities tolerate.
 func (t Tolerance) Less() bool { return t.Survives() < t.Promised() }
 
-// String is a line for operators.
+// String describes the tolerance for operators.
 func (t Tolerance) String() string {
 	text := fmt.Sprintf("quorums %s of %d voters: a leader goes on while %d of them are down, and is replaced while "+
 		"%d are",

@@ -10,7 +10,7 @@ import (
 // Check is the set of values that a setting allows.
 type Check[T any] struct {
 	Range string // for help and documentation: 0…64
-	// Refuse describes what is wrong with a value; nil: nothing.
+	// Refuse returns the fault of a value; nil: none is refused.
 	Refuse func(T) error
 }
 
@@ -43,7 +43,7 @@ func AtLeast[T cmp.Ordered](least T) Check[T] {
 	}}
 }
 
-// OneOf allows some words. The empty word, which the default may be, is not named.
+// OneOf allows some words. The empty word, which the default may be, is not named in errors.
 func OneOf[T ~string](words ...T) Check[T] {
 	var named []string
 	for _, w := range words {

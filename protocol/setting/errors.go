@@ -1,6 +1,6 @@
 package setting
 
-// Error is a setting that does not exist, or a value that it does not allow. Nothing was started. A retry with it gets
+// Error indicates a setting that does not exist, or a value that it does not allow. Nothing was started. A retry gets
 // the same answer.
 type Error struct {
 	Name, Text string

@@ -6,8 +6,8 @@ import (
 )
 
 // Of returns the values of a struct that has a field for each setting, with a tag `setting:"NAME"`. A field has the
-// setting's type, or is its text; the field's zero value is the default. A field without a tag is left alone. The
-// values are in normal form. The error is an [*Error].
+// setting's type, or is its text; the field's zero value is the default. A field without a tag is ignored. The values
+// are in normal form. The error is an [*Error].
 func (t Table) Of(options any) (v Values, err error) {
 	o := reflect.ValueOf(options)
 	for field := range o.Type().Fields() {

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Flag is a flag that changes values. It is a value as packages flag and pflag want it.
+// Flag is a flag that changes values. It implements the Value interfaces of packages flag and pflag.
 type Flag struct {
 	Name  string
-	Usage string // with the default, if String does not say it
-	off   string // what String is where the default is set
+	Usage string // with the default, if String does not have it
+	off   string // the result of String for the default
 	get   func() string
-	full  func() string // also the default
+	full  func() string // the text, even of the default
 	set   func(string) error
 	typ   string
 }
 
-// String is the text that is set. Where that is the default, only numbers and truth values have one.
+// String is the value's text. For a default only numbers and booleans have one.
 func (f *Flag) String() string {
 	if f.get == nil {
 		return ""
@@ -33,13 +33,13 @@ func (f *Flag) Type() string { return f.typ }
 // IsBoolFlag reports whether the flag may stand alone.
 func (f *Flag) IsBoolFlag() bool { return f.typ == bools.Name }
 
-// shown reports whether a default is a flag's text, as those of numbers and truth values are.
+// shown reports whether a default is a flag's text, as for numbers and booleans.
 func shown(text string) bool {
 	_, err := strconv.Atoi(text)
 	return err == nil || text == "0s" || text == "false"
 }
 
-// unset returns the text of a flag that is not set, and its usage, with the default if the text does not say it.
+// unset returns the text of a flag that is not set, and its usage, with the default if the text does not have it.
 func unset(standard, usage string) (text, help string) {
 	switch {
 	case shown(standard):
@@ -50,8 +50,8 @@ func unset(standard, usage string) (text, help string) {
 	return "", usage
 }
 
-// Flags are the flags of all settings of the table; setting them changes v. Experiments says whether those of settings
-// that no server has are among them.
+// Flags are the flags of all settings of the table; setting them changes v. experiments includes those of settings
+// that no server has.
 func (t Table) Flags(v *Values, experiments bool) (all []Flag) {
 	for _, r := range t.Rows {
 		if experiments || !r.About().Experiment {
@@ -61,7 +61,7 @@ func (t Table) Flags(v *Values, experiments bool) (all []Flag) {
 	return all
 }
 
-// Args are the arguments of a command that has the flags, for values that do not have their defaults.
+// Args are the arguments of a command with the flags, for values other than the defaults.
 func (t Table) Args(v Values) (args []string) {
 	for _, f := range t.Flags(&v, true) {
 		if text := f.get(); text != f.off {
@@ -71,7 +71,7 @@ func (t Table) Args(v Values) (args []string) {
 	return args
 }
 
-// AllArgs are the arguments for all settings, those with their defaults too. Without an argument, a truth value is
+// AllArgs are the arguments for all settings, even those with their defaults. Without an argument, a boolean is
 // false.
 func (t Table) AllArgs(v Values) (args []string) {
 	for _, f := range t.Flags(&v, true) {

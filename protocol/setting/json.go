@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// In JSON, values are members of an object: code-k is code_k. A text that is a number or a truth value is one there.
+// In JSON, values are members of an object: code-k is code_k. A text that is a number or a boolean is one there.
 
-// MarshalJSON writes an object with a member for each setting that does not have its default.
+// MarshalJSON writes an object with a member for each setting that differs from its default.
 func (v Values) MarshalJSON() ([]byte, error) {
 	out := []byte("{")
 	for name, text := range v.All() {
@@ -35,8 +35,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. Nothing is checked but that each member is a text, a number or a truth
-// value.
+// UnmarshalJSON reads the output of MarshalJSON. It only checks that each member is a text, a number or a boolean.
 func (v *Values) UnmarshalJSON(data []byte) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {
@@ -60,7 +59,7 @@ func (v *Values) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Flat adds the values to a JSON object, as members of it. The error says that it is none.
+// Flat adds the values to a JSON object, as members of it. It returns an error for anything but an object.
 func (v Values) Flat(object []byte) ([]byte, error) {
 	body, ok := bytes.CutSuffix(bytes.TrimSpace(object), []byte("}"))
 	if !ok {

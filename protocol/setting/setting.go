@@ -1,13 +1,13 @@
 package setting
 
-// Change says how another value of a setting comes into effect.
+// Change is the way in which another value of a setting comes into effect.
 type Change string
 
-// How a change comes into effect.
+// The ways in which a change comes into effect.
 const (
 	// Restart: when the member starts again.
 	Restart Change = "restart"
-	// Local: when the member applies it. No safety rests on the setting, and members may differ in it.
+	// Local: when the member applies it. Safety does not depend on the setting, and members may differ in it.
 	Local Change = "local"
 	// ByEntry: from the leader's next entry on. Every entry carries its own value.
 	ByEntry Change = "by entry"
@@ -17,7 +17,7 @@ const (
 	Timed Change = "timed"
 	// Reshaped: when the number of instances changes, at a place in the log.
 	Reshaped Change = "reshaped"
-	// Sealed: where one core seals the log and another one begins.
+	// Sealed: when one core seals the log and another one begins.
 	Sealed Change = "sealed"
 	// Never: a cluster keeps it as long as it exists.
 	Never Change = "never"
@@ -25,30 +25,30 @@ const (
 
 // Setting declares one setting, whose values are of type T. It must not change once a table has it.
 type Setting[T comparable] struct {
-	Name    string // as its flag, in lower case and with hyphens
+	Name    string // its flag, in lower case and with hyphens
 	Default T
-	// Text is how values are written; nil: as usual for int, bool, string and time.Duration.
+	// Text is the text format of values; nil: the usual one of int, bool, string and time.Duration.
 	Text *Text[T]
-	// Check is which values are allowed; zero: all.
+	// Check is the set of allowed values; zero: all.
 	Check Check[T]
-	// Fill completes a value of which parts are left out; nil: none can be.
+	// Fill completes a value with omitted parts; nil: values have none.
 	Fill func(T) T
 
 	// Agree: all members of a cluster must have the same value. They compare it when they connect. Untold: the default
-	// is not part of what they compare, because earlier versions did not know the setting.
+	// is not compared, because earlier versions did not know the setting.
 	Agree, Untold bool
 	Change        Change
 	// Experiment: the setting is for measurements only, and no server has it.
 	Experiment bool
 	// Detour: with another value than the default, commands take another path or wait longer. So costs are measured
-	// apart, and commands are not expected to be as quick.
+	// separately, and commands are expected to be slower.
 	Detour bool
 
-	Help string // what it does, in lower case, without the default
+	Help string // its effect, in lower case, without the default
 	// Parts are the flags of a setting that has several; nil: one flag with the setting's name.
 	Parts []Part[T]
-	// Draw is what the simulator may give another member of a cluster whose members have this value; below(n) draws a
-	// number from 0 to n-1. nil: the same value.
+	// Draw is a value that the simulator may give another member of a cluster whose members have the value own; below(n)
+	// draws a number from 0 to n-1. nil: the same value.
 	Draw func(below func(int) int, own T) T
 }
 
@@ -62,7 +62,7 @@ type Part[T any] struct {
 	Set func(*T, string) error
 }
 
-// About is what can be said of a setting without its type.
+// About describes a setting without its type.
 type About struct {
 	Name, Type, Default, Range, Help  string
 	Agree, Untold, Experiment, Detour bool
@@ -76,7 +76,7 @@ type Any interface {
 	About() About
 	// canonical returns the normal text of a value, and whether it is the default. The error is an [*Error].
 	canonical(text string) (string, bool, error)
-	// take returns values with the setting as a field of an options struct has it: of its type, or as text.
+	// take returns values with the setting from a field of an options struct: of its type, or as text.
 	take(v Values, field any) (Values, error)
 	flags(v *Values) []Flag
 	draw(below func(int) int, v Values) Values
@@ -97,7 +97,7 @@ func (s *Setting[T]) About() About {
 	return a
 }
 
-// In returns the setting's value. The values must be complete ([Table.Complete]): In panics if they hold a text that
+// In returns the setting's value. The values must be complete ([Table.Complete]): In panics if they have a text that
 // the setting does not allow.
 func (s *Setting[T]) In(v Values) T {
 	text, ok := v.Get(s.Name)
@@ -111,7 +111,7 @@ func (s *Setting[T]) In(v Values) T {
 	return t
 }
 
-// Set returns values with another value of the setting. It is not checked.
+// Set returns values with another value of the setting. It is not validated.
 func (s *Setting[T]) Set(v Values, t T) Values {
 	if s.Fill != nil {
 		t = s.Fill(t)
@@ -150,7 +150,7 @@ func (s *Setting[T]) take(v Values, field any) (Values, error) {
 	case T:
 		var zero T
 		if f == zero && s.Fill == nil {
-			return v.Without(s.Name), nil // left out
+			return v.Without(s.Name), nil // omitted
 		}
 		return s.checked(v, f)
 	case string:

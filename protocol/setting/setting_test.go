@@ -70,7 +70,7 @@ func parse(t *testing.T, texts ...string) setting.Values {
 	return v
 }
 
-// Values that mean the same are equal: defaults are left out, and texts are normal.
+// Values that mean the same are equal: defaults are omitted, and texts are normal.
 func TestValuesAreInNormalForm(t *testing.T) {
 	v, err := table.Complete(parse(t, "timeout=1000ms", "groups=03", "lease-reads=1", "slots=8-64"))
 	require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// What members compare: all that must agree, except for defaults that earlier versions do not know.
+// Members compare all settings with Agree, except for defaults that earlier versions do not know.
 func TestAgreed(t *testing.T) {
 	require.Equal(t, [][2]string{{"lease-reads", "false"}, {"timeout", "1s"}, {"slots", "8-64"}},
 		table.Agreed(setting.Values{}))
@@ -183,7 +183,7 @@ func TestJSON(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A member of the simulator's gets another value where the cluster has one that is not the default.
+// A simulated member gets another value if the cluster has one that is not the default.
 func TestDraw(t *testing.T) {
 	asked := []int{}
 	below := func(n int) int { asked = append(asked, n); return n - 1 }

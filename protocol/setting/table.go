@@ -2,10 +2,10 @@ package setting
 
 import "slices"
 
-// Table are the settings of a protocol, in the order in which help and documentation name them.
+// Table are the settings of a protocol, in the order of help and documentation.
 type Table struct {
 	Rows []Any
-	// Fit describes what is wrong with values that are allowed each on its own; nil: nothing ever is.
+	// Fit returns the fault of values that are allowed individually; nil: there is none.
 	Fit func(Values) error
 }
 
@@ -105,8 +105,8 @@ func (t Table) Detours(v Values) (names []string) {
 	return names
 }
 
-// Draw returns the values that the simulator gives another member of a cluster with these values. For each setting that
-// has its default nothing is drawn.
+// Draw returns the values that the simulator gives another member of a cluster with these values. Settings with their
+// defaults are not drawn.
 func (t Table) Draw(below func(int) int, v Values) Values {
 	for _, r := range t.Rows {
 		v = r.draw(below, v)

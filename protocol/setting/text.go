@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Text is how values of a type are written. Parse must read what Format writes.
+// Text is the text format of a type. Parse must read the output of Format.
 type Text[T any] struct {
-	Name   string // of the type, as help shows it: int, bool, string, duration …
+	Name   string // of the type, in help: int, bool, string, duration …
 	Parse  func(string) (T, error)
 	Format func(T) string
 }
@@ -33,7 +33,7 @@ func (s *Setting[T]) text() *Text[T] {
 	panic(fmt.Sprintf("setting %s: values of type %T have no text", s.Name, zero))
 }
 
-// Words is how values of a type of words are written.
+// Words is the text format of a type of words.
 func Words[T ~string]() *Text[T] {
 	return &Text[T]{"string", func(s string) (T, error) { return T(s), nil }, func(t T) string { return string(t) }}
 }

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Values are what is set, from a setting's name to its text. The zero Values is every default. Values are immutable,
-// comparable and safe for concurrent use.
+// Values map a setting's name to its text. The zero Values has every default. Values are immutable, comparable and
+// safe for concurrent use.
 type Values struct {
 	text string // for each setting a line NAME=TEXT, ascending
 }
 
-// Parse reads NAME=TEXT each. Neither names nor texts are checked: see [Table.Complete]. The error is an [*Error].
+// Parse parses NAME=TEXT each. Neither names nor texts are validated: see [Table.Complete]. The error is an [*Error].
 func Parse(settings ...string) (v Values, err error) {
 	for _, s := range settings {
 		name, text, ok := strings.Cut(s, "=")
@@ -26,7 +26,7 @@ func Parse(settings ...string) (v Values, err error) {
 	return v, nil
 }
 
-// MustParse is [Parse] for texts in a program. It panics where Parse returns an error.
+// MustParse is [Parse] for constants in a program. It panics on an error.
 func MustParse(settings ...string) Values {
 	v, err := Parse(settings...)
 	if err != nil {
@@ -35,7 +35,7 @@ func MustParse(settings ...string) Values {
 	return v
 }
 
-// All are the settings that do not have their default, by name.
+// All are the settings that differ from their defaults, by name.
 func (v Values) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for line := range strings.Lines(v.text) {
@@ -57,7 +57,7 @@ func (v Values) Get(name string) (text string, ok bool) {
 	return "", false
 }
 
-// Texts are what is set, as [Parse] takes it: NAME=TEXT each.
+// Texts are the values in the form for [Parse]: NAME=TEXT each.
 func (v Values) Texts() []string {
 	return strings.FieldsFunc(v.text, func(r rune) bool { return r == '\n' })
 }
@@ -110,15 +110,15 @@ func line(out *strings.Builder, name, text string) {
 	out.WriteByte('\n')
 }
 
-// String is what is set, for people: NAME=TEXT each, with spaces between.
+// String returns the values as text: NAME=TEXT each, with spaces between.
 func (v Values) String() string {
 	return strings.ReplaceAll(strings.TrimSuffix(v.text, "\n"), "\n", " ")
 }
 
-// MarshalBinary writes a line NAME=TEXT for each setting. Package gob uses it: a program may pass a status on.
+// MarshalBinary writes a line NAME=TEXT for each setting. Package gob uses it: a program may send a status.
 func (v Values) MarshalBinary() ([]byte, error) { return []byte(v.text), nil }
 
-// UnmarshalBinary reads what MarshalBinary wrote. The error is an [*Error].
+// UnmarshalBinary reads the output of MarshalBinary. The error is an [*Error].
 func (v *Values) UnmarshalBinary(data []byte) error {
 	read, err := Parse(Values{string(data)}.Texts()...)
 	if err == nil {
