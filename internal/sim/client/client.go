@@ -24,15 +24,15 @@ var (
 	writesWithBody         = count.New("writes_with_a_body", "writes with a body")
 )
 
-// Client sends one operation after the other to some member, as a program would.
+// Client sends one operation after the other to a member, as a program would.
 type Client struct {
 	w      *Clients
 	Number int // in histories and traces
 	manner manner
 	Home   protocol.MemberID // the member that it asks first
-	// Seen is what it read last, for Swap; Raw is the same with tokens for bodies. It read that at key.
+	// Seen is the last value that it read, for Swap; Raw is the same with tokens for bodies. It is the value of key.
 	Seen, Raw, key string
-	// pipelines: the client proposes without waiting. pipe is how it does that at present.
+	// pipelines: the client proposes without waiting. pipe is its current pipe.
 	pipelines bool
 	pipe      *pipe
 }
@@ -46,7 +46,7 @@ func (w *Clients) Open() {
 	}
 }
 
-// next begins the next operation, or several at once. It begins none once there were enough.
+// next begins the next operation, or several at once, until the limit is reached.
 func (c *Client) next() {
 	w := c.w
 	if w.Calm || len(w.History.Ops) >= w.own.Operations {
@@ -101,8 +101,7 @@ func (w *Clients) DrawKey() string {
 	return machine.KeyName(w.Pick(w.own.Keys))
 }
 
-// Perform sends an operation to a member. It calls then when the operation has ended, or after
-// timeout.
+// Perform sends an operation to a member. It calls then when the operation ends, or after timeout.
 func (c *Client) Perform(m *node.Member, op *history.Operation, timeout time.Duration, then func()) {
 	w := c.w
 	number := len(w.History.Ops)
@@ -112,7 +111,7 @@ func (c *Client) Perform(m *node.Member, op *history.Operation, timeout time.Dur
 	end := func() {
 		if !op.Ended {
 			op.Ended = true
-			w.After(0, then) // never inside what the member is doing
+			w.After(0, then) // never inside a call of the member
 		}
 	}
 	w.After(timeout, end)
@@ -139,15 +138,15 @@ func (c *Client) Perform(m *node.Member, op *history.Operation, timeout time.Dur
 	c.hurry(m, op, end)
 }
 
-// read answers with the state as it is when the read is allowed. First it makes the bodies in the
-// value whole. If that fails, they may have been dropped meanwhile, and it reads the state again.
+// read returns the state at the time at which the read is allowed. First it fetches the bodies in the value. If that
+// fails, they may have been dropped meanwhile, and it reads the state again.
 func (c *Client) read(m *node.Member, op *history.Operation, ok bool, end func()) {
 	switch {
 	case op.Ended:
 	case !ok:
 		c.w.History.Fail(op)
 		end()
-	case m.Sick(): // whoever reads a damaged state finds out
+	case m.Sick(): // a read of a damaged state detects the damage
 		m.CheckState()
 		c.w.History.Fail(op)
 		end()
@@ -175,8 +174,7 @@ func (c *Client) answered(m *node.Member, op *history.Operation, v machine.Value
 	c.w.History.Read(op, text, v)
 }
 
-// wrote judges an answer. After a success the command must have taken effect. After a certain
-// failure it must not.
+// wrote judges a response. After a success the command must have taken effect. After a definite failure it must not.
 func (c *Client) wrote(op *history.Operation, number int, result any, err error) {
 	w := c.w
 	if err != nil {
@@ -208,7 +206,7 @@ func (c *Client) wrote(op *history.Operation, number int, result any, err error)
 	}
 }
 
-// DrawBody makes a body of random bytes, so that no two bodies are equal.
+// DrawBody draws a body of random bytes, so that no two bodies are equal.
 func (w *Clients) DrawBody() []byte {
 	b := &w.Set.Bodies
 	n := b.Min + w.Pick(b.Max-b.Min+1)

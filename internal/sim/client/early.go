@@ -8,14 +8,14 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Where the protocol answers before commands are applied, some writes ask for that. Such an answer
-// promises that the write takes effect once, whatever happens then.
+// If the protocol can respond before commands are applied, some writes ask for that. Such a response promises that
+// the write takes effect once, whatever happens afterwards.
 
-// earlyWrites draws which writes ask for an early answer, and what tokens are used for.
+// earlyWrites draws the writes that ask for an early response, and the use of tokens.
 var earlyWrites = draw.New("early writes")
 
-// options is what a client asks for beside a write; nil: nothing. Who compares and swaps wants to
-// know what became of it, and who looks whether all goes on wants to see it.
+// options returns the options of a client's write; nil: none. A compare-and-swap needs its result, and a probe waits
+// until the write is applied.
 func (w *Clients) options(op *history.Operation) *protocol.ProposeOptions {
 	l := &w.own.Load
 	if w.Set.Keyed || w.Set.ByKey() {
@@ -38,8 +38,8 @@ func (w *Clients) options(op *history.Operation) *protocol.ProposeOptions {
 	return &o
 }
 
-// drawKeys are the keys that a client says its command touches. Sometimes it says none, or one of another
-// group too: then the command must be refused.
+// drawKeys draws the keys that a client names for its command. Sometimes it names none, or also one of another group:
+// then the command must be refused.
 func (w *Clients) drawKeys(key string) []uint64 {
 	keys := machine.KeysOf(key)
 	if w.Set.ByKey() && !w.Calm && w.From(earlyWrites).Yes(0.1) {

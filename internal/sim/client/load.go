@@ -10,15 +10,14 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What clients do together: many at a time write the same keys, and read at one member what they
-// have just written at another. A fault shows only to a client who reads during it, at the member
-// that it concerns.
+// Clients that act together: many write the same keys at once, and read at one member what they have just written at
+// another. Only a client that reads during a fault, at the affected member, observes it.
 
-// manner is how a client chooses the member that it asks.
+// manner is the way in which a client selects a member.
 type manner int
 
 const (
-	roams       manner = iota // another member when its own is down, and sometimes without a reason
+	roams       manner = iota // another member if its own is down, and sometimes for no reason
 	stays                     // its own member, or none
 	asksLeaders               // any member that believes that it leads
 )
@@ -34,7 +33,7 @@ func (w *Clients) drawManner() manner {
 	return roams
 }
 
-// chooses is the member that the client asks next; nil: none now.
+// chooses returns the member that the client asks next; nil: none now.
 func (c *Client) chooses() *node.Member {
 	home := c.w.Member(c.Home)
 	switch c.manner {
@@ -60,8 +59,7 @@ func (c *Client) chooses() *node.Member {
 	return m
 }
 
-// chase lets clients soon read what was just written, at one member or at all that run. The answers
-// must include the write.
+// chase lets clients soon read a new write, at one member or at all running ones. The reads must include the write.
 func (w *Clients) chase(key string) {
 	if w.Calm {
 		return
@@ -83,7 +81,7 @@ func (w *Clients) chase(key string) {
 	}
 }
 
-// ComeTo lets a client of its own ask a member for something.
+// ComeTo creates a client that asks a member for one operation.
 func (w *Clients) ComeTo(m *node.Member, kind check.Kind, key string, when time.Duration) {
 	w.After(when, func() {
 		if m.Up && !w.Calm {
@@ -97,8 +95,8 @@ func (w *Clients) ComeTo(m *node.Member, kind check.Kind, key string, when time.
 	})
 }
 
-// Crowd lets a client write at once at a member that has just been elected, while another one
-// still believes that it leads. Once that is acknowledged, others read it there: see chase.
+// Crowd lets a client write at once at a member that has just been elected, while another one still believes that it
+// leads. Once the write is acknowledged, other clients read it at the old leader: see chase.
 func (w *Clients) Crowd(m *node.Member) {
 	if w.own.Load.Crowd > 0 && len(w.UpAnd((*node.Member).Replaced)) > 0 && w.Chance(w.own.Load.Crowd) {
 		w.ComeTo(m, check.Put, w.DrawKey(), 0)

@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestWhichMemberAClientAsks: a client that stays asks its own member or none; others ask another member that runs, and
+// TestWhichMemberAClientAsks: a client that stays asks its own member or none; others ask another running member, and
 // stay with that one.
 func TestWhichMemberAClientAsks(t *testing.T) {
 	w := &node.Environment{Base: world.Base{Rand: rand.New(rand.NewPCG(1, 2))}, Set: &node.Settings{}}

@@ -12,10 +12,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Some clients propose commands without waiting for the answers to earlier ones. Their commands
-// take effect in the order in which a member took them in, whatever happens meanwhile.
+// Some clients propose commands without waiting for the responses to earlier ones. Their commands take effect in the
+// order in which a member accepted them, whatever happens meanwhile.
 
-// pipeClients draws what concerns clients that propose without waiting.
+// pipeClients draws the choices of clients that propose without waiting.
 var pipeClients = draw.New("pipe clients")
 
 var (
@@ -23,16 +23,16 @@ var (
 	writesUnproposed = count.New("writes_not_proposed_after_a_failure", "writes not proposed after a failure")
 )
 
-// Pipeline is how many operations more a client begins at once that does not wait.
+// Pipeline returns the number of additional operations that a client without waiting begins at once.
 const Pipeline = 6
 
-// pipe is a client of a member in one of its lives, as a program has it that embeds a member. It
-// judges the order of its commands.
+// pipe is a client of one incarnation of a member, like a program that embeds a member. It judges the order of its
+// commands.
 type pipe struct {
 	m    *node.Member
 	life int
 	intake.ClientQueue
-	last *history.Operation // the last one that was taken in
+	last *history.Operation // the last accepted one
 }
 
 func newPipe(m *node.Member) *pipe {
@@ -41,7 +41,7 @@ func newPipe(m *node.Member) *pipe {
 	return p
 }
 
-// settled goes on with the next batch, or fails those that wait.
+// settled proposes the next batch, or fails the waiting ones.
 func (p *pipe) settled(b *intake.Batch) {
 	fresh, unproposed, err := p.Settled(p.m.Clock, b)
 	p.m.Env.Violate(p.m.ID, p.Check())
@@ -54,7 +54,7 @@ func (p *pipe) settled(b *intake.Batch) {
 	}
 }
 
-// pipeTo is the client's pipe to a member; nil if it waits for answers, or uses no pipe.
+// pipeTo returns the client's pipe to a member; nil if it waits for responses, or uses no pipe.
 func (c *Client) pipeTo(m *node.Member) *pipe {
 	if !c.pipelines {
 		return nil
@@ -74,13 +74,13 @@ func (c *Client) propose(m *node.Member, op *history.Operation, bytes []byte, do
 	}
 	m.Propose(&piped{p, op}, bytes, op, o, func(result any, err error) {
 		if broken := (*intake.BrokenError)(nil); errors.As(err, &broken) && c.pipe == p {
-			c.pipe = nil // the client goes on with another one
+			c.pipe = nil // the client continues with another one
 		}
 		done(result, err)
 	})
 }
 
-// piped puts the command of an operation into a pipe, and notes which one is before it.
+// piped puts the command of an operation into a pipe, and records its predecessor.
 type piped struct {
 	*pipe
 	op *history.Operation

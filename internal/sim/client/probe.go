@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// Probe is a client that repeats one write and then one read, at one member, until they succeed. It
-// asks less and less often, so that it does not become the load that it waits for.
+// Probe is a client that repeats one write and then one read, at one member, until they succeed. It backs off, so
+// that it is not itself the load for whose end it waits.
 type Probe struct {
 	Client
 	Member *node.Member
@@ -39,7 +39,7 @@ func (p *Probe) readFrom(key, keys int) {
 	p.Try(check.Get, key, func() { p.readFrom(key+1, keys) })
 }
 
-// Try asks for an operation on a key until it succeeds, and then calls then.
+// Try repeats an operation on a key until it succeeds, and then calls then.
 func (p *Probe) Try(kind check.Kind, key int, then func()) {
 	w := p.w
 	if !p.Member.Up {

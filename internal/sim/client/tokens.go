@@ -12,9 +12,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Clients use the tokens of writes that were accepted: for reads at any member, which are to see these
-// writes, and for writes that are to take effect after them. All draws are of earlyWrites, so clusters
-// without early answers do not notice.
+// Clients use the tokens of accepted writes: for reads at any member, which must see these writes, and for writes
+// that must take effect after them. All draws are from earlyWrites, so clusters without early responses are not
+// affected.
 
 var (
 	ReadsWithToken    = count.New("reads_with_a_token", "reads with a token", count.Staged)
@@ -22,7 +22,7 @@ var (
 	TokensExpired     = count.New("tokens_that_did_not_come", "tokens that did not come", count.Staged)
 )
 
-// noteToken notes a token that a client was given. Sometimes somebody soon reads with it.
+// noteToken records a client's token. Sometimes a client soon reads with it.
 func (w *Clients) noteToken(op *history.Operation, t protocol.Token) {
 	w.History.Accept(op, t)
 	if w.Calm || !w.From(earlyWrites).Yes(0.5) {
@@ -36,7 +36,7 @@ func (w *Clients) noteToken(op *history.Operation, t protocol.Token) {
 	})
 }
 
-// drawTokens draws tokens to be used together, seldom one that no member gave.
+// drawTokens draws tokens to be used together, seldom one that comes from no member.
 func (w *Clients) drawTokens() (out []history.GivenToken) {
 	for range 1 + w.From(earlyWrites).Below(3) {
 		out = append(out, w.History.Tokens[w.From(earlyWrites).Below(len(w.History.Tokens))])
@@ -49,7 +49,7 @@ func (w *Clients) drawTokens() (out []history.GivenToken) {
 	return out
 }
 
-// drawAfter draws the tokens after whose commands an operation is to take effect.
+// drawAfter draws the tokens of the commands that an operation must follow.
 func (w *Clients) drawAfter(op *history.Operation) (after []protocol.Token) {
 	if len(w.History.Tokens) == 0 || !w.From(earlyWrites).Yes(0.3) {
 		return nil
@@ -62,12 +62,12 @@ func (w *Clients) drawAfter(op *history.Operation) (after []protocol.Token) {
 	return after
 }
 
-// drawBarrier draws whether a reader wants to see all that was accepted.
+// drawBarrier draws whether a reader needs to see everything that was accepted.
 func (w *Clients) drawBarrier() bool {
 	return w.own.Load.Early > 0 && w.Set.Protocol.Core.Proposing.Barrier(w.From(earlyWrites).Yes(0.3))
 }
 
-// readAfter reads with tokens: the state must include their writes when the read is answered.
+// readAfter reads with tokens: the result of the read must include their writes.
 func (w *Clients) readAfter(m *node.Member, used []history.GivenToken) {
 	tokens := make([]protocol.Token, len(used))
 	for i, t := range used {

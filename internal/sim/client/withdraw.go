@@ -10,15 +10,15 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// Some clients wait for a short time only. Then they withdraw their command. If the member says that the command
-// has not left it, the command must never take effect.
+// Some clients wait only briefly and then withdraw their command. If the member reports that the command has not left
+// it, the command must never take effect.
 
-// withdrawnWrites draws which commands are withdrawn, and when.
+// withdrawnWrites draws the withdrawn commands, and the times.
 var withdrawnWrites = draw.New("withdrawn writes")
 
 var writesWithdrawn = count.New("writes_withdrawn", "writes withdrawn")
 
-// hurry withdraws the command of an operation after a while, if it is not answered by then.
+// hurry withdraws the command of an operation after a delay, if there is no response by then.
 func (c *Client) hurry(m *node.Member, op *history.Operation, end func()) {
 	w := c.w
 	if w.Calm || w.own.Load.Withdraw == 0 || !w.From(withdrawnWrites).Yes(w.own.Load.Withdraw) {

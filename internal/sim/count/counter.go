@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Needs says which runs bring an event about often.
+// Needs are the runs in which an event is frequent.
 type Needs int
 
 const (
@@ -17,10 +17,9 @@ const (
 	Bodiless              // runs without bodies
 )
 
-// Counter is something that happens in runs and is counted. It is declared once, with [New], beside the code
-// that counts it.
+// Counter counts a kind of event in runs. It is declared once, with [New], next to the code that counts it.
 type Counter struct {
-	// Name is the key in a campaign's JSON. Text is what the printed summary says.
+	// Name is the key in a campaign's JSON. Text is the one of the printed summary.
 	Name, Text string
 	Needs      Needs
 	index      int
@@ -29,8 +28,8 @@ type Counter struct {
 // counters are all counters, in the order in which they were declared.
 var counters []*Counter
 
-// New declares a counter. It is for package variables: it panics if another counter has the same name or text,
-// and must not run at the same time as another use of the package. Without needs, most runs count it.
+// New declares a counter. It is for package variables: it panics if another counter has the same name or text, and
+// must not be called concurrently with another use of the package. Without needs, most runs count it.
 func New(name, text string, needs ...Needs) *Counter {
 	for _, c := range counters {
 		if c.Name == name || c.Text == text {

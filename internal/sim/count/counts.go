@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// Counts says how often each counter counted. The zero value has counted nothing. It is not for several
-// goroutines at once.
+// Counts has the number of events of each counter. The zero value has none. It is not safe for concurrent use.
 type Counts struct {
-	n []int // by a counter's index; counters beyond its end have counted nothing
+	n []int // by a counter's index; counters after its end have no events
 }
 
-// Add counts n times.
+// Add counts n events.
 func (s *Counts) Add(c *Counter, n int) {
 	if c.index >= len(s.n) {
 		s.n = append(s.n, make([]int, len(counters)-len(s.n))...)
@@ -20,7 +19,7 @@ func (s *Counts) Add(c *Counter, n int) {
 	s.n[c.index] += n
 }
 
-// Of returns how often a counter counted.
+// Of returns the number of events of a counter.
 func (s *Counts) Of(c *Counter) int {
 	if c.index >= len(s.n) {
 		return 0
@@ -28,20 +27,20 @@ func (s *Counts) Of(c *Counter) int {
 	return s.n[c.index]
 }
 
-// Merge adds what o has counted.
+// Merge adds the events of o.
 func (s *Counts) Merge(o *Counts) {
 	for i, n := range o.n {
 		s.Add(counters[i], n)
 	}
 }
 
-// MarshalJSON returns an object with the name of each counter, by name.
+// MarshalJSON returns an object with the events of each counter, sorted by name.
 func (s Counts) MarshalJSON() ([]byte, error) {
 	named := make(map[string]int, len(counters))
 	for _, c := range counters {
 		named[c.Name] = s.Of(c)
 	}
-	return json.Marshal(named) // with the keys in order
+	return json.Marshal(named) // with sorted keys
 }
 
 // String lists the counters by name.

@@ -14,22 +14,22 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// Disk is a file system that can lose power. For each file it distinguishes the content that was
-// written from the content that was synced, and for each directory the names. Crash returns the disk
-// after a loss of power: it has everything that was synced, and a random part of the rest.
+// Disk is a file system that can lose power. It distinguishes written from synced content for each file, and written
+// from synced names for each directory. Crash returns the disk after a power failure: it has everything that was
+// synced, and a random part of the rest.
 //
-// It implements vfs.FS, so the log of production runs on it unchanged. Unlike the file system in memory
-// of package vfs it tears writes at any byte, and can fail operations. One goroutine uses it.
+// It implements vfs.FS, so the log of production runs on it unchanged. Unlike the in-memory file system of package
+// vfs it tears writes at any byte, and can fail operations. It is for one goroutine.
 type Disk struct {
 	names map[string]*inode // by cleaned path
-	// journal is the changes of names that are not synced, in order. Changes of names reach the
-	// disk in order, as on file systems with a journal.
+	// journal has the unsynced changes of names, in order. They reach the disk in order, as on file systems with a
+	// journal.
 	journal []renaming
 	locked  map[string]bool
 
 	// FailSync makes every sync fail.
 	FailSync bool
-	// Full: all files together take at most Capacity bytes.
+	// Full: all files together have at most Capacity bytes.
 	Full     bool
 	Capacity int
 	// CopyOnWrite are directories whose files cannot be overwritten while the disk is full.
@@ -38,12 +38,12 @@ type Disk struct {
 	PowerAt int
 	// FailAt, if > 0, is the number of the operation that fails; 1 is the next one.
 	FailAt int
-	// Written is how many bytes were written to the disk. Copies for another member start with the same
+	// Written is the number of bytes that were written to the disk. Copies for another member start with the same
 	// number, and disks after a crash with 0.
 	Written int64
 }
 
-// renaming is one atomic change of names. In it nil means that there is no such file.
+// renaming is one atomic change of names. nil: there is no such file.
 type renaming struct{ changes []nameChange }
 
 type nameChange struct {
@@ -56,17 +56,17 @@ type nameChange struct {
 type inode struct {
 	dir  bool
 	data []byte
-	// held is how many bytes of space the file has, if these are more than it has data.
+	// held is the space of the file in bytes, if it is larger than its data.
 	held int
-	// undo is the writes since the last sync, in order, with the bytes that they replaced.
+	// undo has the writes since the last sync, in order, with the bytes that they replaced.
 	undo []overwrite
-	// fresh is the lowest offset of the writes that the last sync made durable.
+	// fresh is the lowest offset of the writes of the last sync.
 	fresh int
 }
 
 type overwrite struct {
 	off, n  int
-	old     []byte // what stood there
+	old     []byte // the replaced bytes
 	oldSize int    // the file's size before
 }
 
@@ -111,7 +111,7 @@ func (d *Disk) set(changes ...nameChange) {
 	d.journal = append(d.journal, renaming{changes})
 }
 
-// Crash returns the disk that is left if the power is lost at this moment.
+// Crash returns the disk after a power failure at this moment.
 func (d *Disk) Crash(rng *rand.Rand) *Disk {
 	out := NewDisk()
 	out.Full, out.CopyOnWrite, out.Capacity = d.Full, d.CopyOnWrite, d.Capacity
@@ -130,11 +130,11 @@ func (d *Disk) Crash(rng *rand.Rand) *Disk {
 			out.names[name] = names[name].crash(rng)
 		}
 	}
-	out.Capacity = max(out.Capacity, out.Used()) // files whose end was not durable still take their space
+	out.Capacity = max(out.Capacity, out.Used()) // files with an end that was not durable still take their space
 	return out
 }
 
-// without is the names as they were before change number keep and all later ones.
+// without returns the names before change number keep and all later ones.
 func (d *Disk) without(keep int) map[string]*inode {
 	names := make(map[string]*inode, len(d.names))
 	for name, n := range d.names {
@@ -152,9 +152,8 @@ func (d *Disk) without(keep int) map[string]*inode {
 	return names
 }
 
-// crash returns what is left of a file after a loss of power: all that was synced, and of the later
-// writes one of four things. These are nothing, all, the first ones with the last torn at any byte,
-// or some of their sectors.
+// crash returns a file after a power failure: everything that was synced, and of the later writes none, all, the
+// first ones with the last torn at any byte, or some of their sectors.
 func (n *inode) crash(rng *rand.Rand) *inode {
 	out := &inode{dir: n.dir, data: slices.Clone(n.data), held: n.held, fresh: n.fresh}
 	if n.dir || len(n.undo) == 0 {
@@ -177,7 +176,7 @@ func (n *inode) crash(rng *rand.Rand) *inode {
 	return out
 }
 
-// revert takes back the writes from the given number on.
+// revert undoes the writes from the given number on.
 func (n *inode) revert(undo []overwrite, from int) {
 	for i := len(undo) - 1; i >= from; i-- {
 		copy(n.data[undo[i].off:], undo[i].old)
@@ -187,8 +186,7 @@ func (n *inode) revert(undo []overwrite, from int) {
 
 const sector = 512
 
-// sectors copies some of the sectors that were written to since the last sync; chance decides for
-// each.
+// sectors copies some of the sectors that were written to since the last sync; each is drawn.
 func (n *inode) sectors(now *inode, rng *rand.Rand) {
 	for _, w := range now.undo {
 		for at := w.off / sector * sector; at < w.off+w.n; at += sector {
@@ -199,7 +197,7 @@ func (n *inode) sectors(now *inode, rng *rand.Rand) {
 	}
 }
 
-// put writes without noting it in undo.
+// put writes without a record in undo.
 func (n *inode) put(off int, p []byte) {
 	if len(p) == 0 {
 		return
@@ -342,7 +340,7 @@ func (d *Disk) Lock(name string) (io.Closer, error) {
 	return unlock(func() { delete(d.locked, name) }), nil
 }
 
-// Names are the names in a directory, in order, whether or not an operation is to fail.
+// Names returns the names in a directory, in order, even if an operation is to fail.
 func (d *Disk) Names(dir string) []string {
 	prefix := strings.TrimSuffix(dir, "/") + "/"
 	var out []string

@@ -34,7 +34,7 @@ func (d *Disk) Healthy(do func()) {
 	d.FailAt = at
 }
 
-// Used is how many bytes of space all files take.
+// Used returns the space of all files in bytes.
 func (d *Disk) Used() (bytes int) {
 	for _, n := range d.names { // any order: a sum
 		bytes += n.space()
@@ -42,7 +42,7 @@ func (d *Disk) Used() (bytes int) {
 	return bytes
 }
 
-// Space is how many bytes of space a file takes; 0 if there is no such file.
+// Space returns the space of a file in bytes; 0 if there is no such file.
 func (d *Disk) Space(name string) int {
 	if n := d.names[clean(name)]; n != nil {
 		return n.space()
@@ -50,7 +50,7 @@ func (d *Disk) Space(name string) int {
 	return 0
 }
 
-// Size is how many bytes a file has; 0 if there is no such file.
+// Size returns the length of a file in bytes; 0 if there is no such file.
 func (d *Disk) Size(name string) int {
 	if n := d.names[clean(name)]; n != nil {
 		return len(n.data)
@@ -64,7 +64,7 @@ func (d *Disk) Has(name string) bool { return d.names[clean(name)] != nil }
 // Synced reports whether everything that was written to a file is durable. The file must exist.
 func (d *Disk) Synced(name string) bool { return len(d.names[clean(name)].undo) == 0 }
 
-// Flip flips a bit of the byte of a file at an offset, durably. The file must have that byte.
+// Flip flips a bit of a file's byte at an offset, durably. The file must have that byte.
 func (d *Disk) Flip(name string, at int, bit byte) { d.names[clean(name)].data[at] ^= bit }
 
 func (n *inode) space() int { return max(n.held, len(n.data)) }
@@ -77,8 +77,8 @@ func (d *Disk) grow(f *file, op string, bytes int) error {
 	return nil
 }
 
-// Copy returns a disk with the same files, without failures. All that was written is durable on it. The
-// disk's member must be stopped.
+// Copy returns a disk with the same files, without failures. Everything that was written is durable on it. The disk's
+// member must be stopped.
 func (d *Disk) Copy() *Disk {
 	out := NewDisk()
 	out.Written = d.Written
@@ -90,8 +90,8 @@ func (d *Disk) Copy() *Disk {
 	return out
 }
 
-// Images are two disks that a loss of power may leave: with only what was synced, and with all that was written.
-// A log's record of how far it is durable may be unsynced, and files that were removed may still have their names.
+// Images returns two possible disks after a power failure: one with only the synced bytes, and one with all written
+// bytes. A log's record of its durable end may be unsynced, and removed files may still have their names.
 func (d *Disk) Images() []*Disk { return []*Disk{d.image(false), d.image(true)} }
 
 func (d *Disk) image(all bool) *Disk {

@@ -67,7 +67,7 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// copiesOnWrite reports whether a write to a file needs new space even where the file has data.
+// copiesOnWrite reports whether a write to a file needs new space even if it overwrites data.
 func (d *Disk) copiesOnWrite(name string) bool {
 	return slices.ContainsFunc(d.CopyOnWrite, func(dir string) bool { return strings.HasPrefix(name, dir) })
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Network is the links between all members. The zero value has links that take everything.
+// Network has the links between all members. The links of the zero value accept all frames.
 type Network struct{ links map[Pair]*Link }
 
 // Pair is a sender and a receiver.
@@ -27,7 +27,7 @@ func (n *Network) Link(from, to protocol.MemberID) *Link {
 	return l
 }
 
-// Narrow limits a link to a rate in bytes a second, with a queue of so many bytes. Rate 0 is no limit.
+// Narrow limits a link to a rate in bytes a second, with a queue of the given bytes. Rate 0 is no limit.
 func (n *Network) Narrow(from, to protocol.MemberID, rate, queue int) {
 	l := n.Link(from, to)
 	l.rate, l.queue = rate, queue
@@ -52,30 +52,30 @@ func (n *Network) Backed(by time.Duration) bool {
 
 // Link carries frames from one member to another. It decides when a frame arrives; its owner delivers it.
 type Link struct {
-	// Cut: all messages are lost. The link in the other direction may work.
+	// Cut: all messages are lost. The opposite direction may work.
 	Cut bool
-	// Wrongs counts messages that were lost, damaged or refused, and what else slowed the two members down.
+	// Wrongs counts messages that were lost, damaged or refused, and other events that slowed the two members down.
 	Wrongs int
 
-	// last is, for each stream, when the frame that was sent last arrives.
+	// last is, for each stream, the arrival time of the last frame.
 	last map[uint32]time.Duration
-	// rate is how many bytes a second the link takes; 0: any number. queue is how many bytes may
-	// wait for that; beyond it frames are lost. free is when the last of them will have left.
+	// rate is the link's limit in bytes a second; 0: none. queue is the maximal number of queued bytes; further frames
+	// are lost. free is the time at which the queue is empty.
 	rate, queue int
 	free        time.Duration
-	// handshakes are the pairs of processes that have made one.
+	// handshakes are the pairs of processes that have made a handshake.
 	handshakes map[handshake]bool
-	// path is what the specification says of the link; nil: it has not been read yet.
+	// path is the link's part of the specification; nil: not read yet.
 	path *netspec.Link
 
 	held    bool
-	waiting []func() // deliver what was sent while the link was held
+	waiting []func() // deliver frames that were sent while the link was held
 }
 
-// handshake is two processes, each a life of a member.
+// handshake has two processes, each an incarnation of a member.
 type handshake struct{ from, to int }
 
-// Shake notes a handshake between a process of the sender and one of the receiver.
+// Shake records a handshake between a process of the sender and one of the receiver.
 func (l *Link) Shake(from, to int) {
 	if l.handshakes == nil {
 		l.handshakes = map[handshake]bool{}
@@ -89,7 +89,7 @@ func (l *Link) Shook(from, to int) bool { return l.handshakes[handshake{from, to
 // Forget ends all connections: the processes make another handshake before the next message.
 func (l *Link) Forget() { l.handshakes = nil }
 
-// Leaves returns when a frame that is sent now has left the link. Frames leave in the order in which
+// Leaves returns the time at which a frame that is sent now has left the link. Frames leave in the order in which
 // they were sent. It returns false if the queue is full.
 func (l *Link) Leaves(now time.Duration, bytes int) (time.Duration, bool) {
 	if l.rate == 0 {
@@ -103,23 +103,23 @@ func (l *Link) Leaves(now time.Duration, bytes int) (time.Duration, bool) {
 	return l.free, true
 }
 
-// Arrives returns when a frame of a stream arrives that would arrive at the given time if it were alone: no
-// earlier than the frame before it.
+// Arrives returns the arrival time of a frame that would arrive at the given time if it were alone: no earlier than
+// the frame before it in the stream.
 func (l *Link) Arrives(stream uint32, at time.Duration) time.Duration {
 	at = max(at, l.last[stream])
 	l.last[stream] = at
 	return at
 }
 
-// Delay lets nothing arrive before the given time on the streams that are in use.
+// Delay delays all frames on the streams in use to the given time at least.
 func (l *Link) Delay(until time.Duration) {
-	for stream := range l.last { // any order: each for itself
+	for stream := range l.last { // any order: they are independent
 		l.last[stream] = max(l.last[stream], until)
 	}
 }
 
-// Backed reports whether frames take longer than a trip, which ends at the given time: the link is narrow, or
-// was a moment ago, and frames that waited then still go first.
+// Backed reports whether frames take longer than a trip, which ends at the given time: the link is narrow, or was
+// recently, and frames that waited then are still ahead.
 func (l *Link) Backed(by time.Duration) bool {
 	if l.rate > 0 {
 		return true
@@ -132,13 +132,13 @@ func (l *Link) Backed(by time.Duration) bool {
 	return false
 }
 
-// Hold makes the link stand still: what is sent waits and nothing is lost.
+// Hold stalls the link: frames wait and are not lost.
 func (l *Link) Hold() { l.held = true }
 
-// Held reports whether the link stands still.
+// Held reports whether the link is stalled.
 func (l *Link) Held() bool { return l.held }
 
-// Waits reports whether the link stands still. Then it keeps deliver until it is released.
+// Waits reports whether the link is stalled. Then it keeps deliver until it is released.
 func (l *Link) Waits(deliver func()) bool {
 	if l.held {
 		l.waiting = append(l.waiting, deliver)
@@ -146,7 +146,7 @@ func (l *Link) Waits(deliver func()) bool {
 	return l.held
 }
 
-// Release lets the link go on. It returns what waited, in the order in which it was sent.
+// Release ends the stall. It returns the waiting deliveries, in the order in which the frames were sent.
 func (l *Link) Release() (waiting []func()) {
 	waiting, l.held, l.waiting = l.waiting, false, nil
 	return waiting

@@ -8,16 +8,16 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Distances say how long messages take from one member to another: between DelayMin and DelayMax. With a
-// specification the time follows from the latency between the two members, and jitter is added to it.
+// Distances are the delays of messages from one member to another: between DelayMin and DelayMax. With a
+// specification the delay is the latency between the two members, plus jitter.
 type Distances struct {
 	DelayMin, DelayMax time.Duration
 	Net                netspec.Spec  // the latency of each pair of members, if they differ; member i is m<i>
 	Farthest           time.Duration // the longest of them
 }
 
-// ParseNet reads a specification. It may have only latencies and jitter: links of a simulation lose messages,
-// and are narrow, as the seed says.
+// ParseNet parses a specification. It may have only latencies and jitter: losses and narrow links of a simulation
+// follow from the seed.
 func ParseNet(text string) (netspec.Spec, error) {
 	spec, err := netspec.Parse(text)
 	if err == nil {
@@ -26,12 +26,12 @@ func ParseNet(text string) (netspec.Spec, error) {
 	return spec, err
 }
 
-// LeastHeartbeat is the shortest interval of heartbeats that distances allow. All other times follow from it.
-// An election timeout is at least eighteen times the longest latency.
+// LeastHeartbeat returns the shortest interval of heartbeats that distances allow. All other times follow from it. An
+// election timeout is at least eighteen times the longest latency.
 func (d *Distances) LeastHeartbeat() time.Duration { return 6 * d.Farthest }
 
-// Stretch adapts the bounds to the specification. DelayMax is then the longest time of any trip, and what it
-// has beyond the longest latency may be added to each trip.
+// Stretch adapts the bounds to the specification. DelayMax is then the longest delay of any message, and its excess
+// over the longest latency may be added to each delay.
 func (d *Distances) Stretch() {
 	if !d.Net.Enabled() {
 		return
@@ -47,7 +47,7 @@ func (d *Distances) Describe() string {
 	return fmt.Sprintf("paths between members: %s\n", &d.Net)
 }
 
-// Path returns the shortest and the longest time of a trip from one member to another.
+// Path returns the shortest and the longest delay from one member to another.
 func (n *Network) Path(d *Distances, from, to protocol.MemberID) (lo, hi time.Duration) {
 	if !d.Net.Enabled() {
 		return d.DelayMin, d.DelayMax
@@ -60,5 +60,5 @@ func (n *Network) Path(d *Distances, from, to protocol.MemberID) (lo, hi time.Du
 	return max(0, l.path.Latency-l.path.Jitter), l.path.Latency + l.path.Jitter + max(0, d.DelayMax-d.Farthest)
 }
 
-// nameOf is a member's name in a specification.
+// nameOf returns a member's name in a specification.
 func nameOf(id protocol.MemberID) string { return fmt.Sprintf("m%d", uint64(id)) }

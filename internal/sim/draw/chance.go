@@ -14,10 +14,10 @@ func (d Chance) Below(n int) int { return d.Rand.IntN(n) }
 // Yes is true with probability p.
 func (d Chance) Yes(p float64) bool { return d.Rand.Float64() < p }
 
-// Share draws a number of 0 … 1, without 1.
+// Share draws a number from 0 to 1, excluding 1.
 func (d Chance) Share() float64 { return d.Rand.Float64() }
 
-// Rate draws a probability below most: often none, usually small.
+// Rate draws a probability below most: often 0, usually small.
 func (d Chance) Rate(most float64) float64 {
 	if d.Yes(0.4) {
 		return 0
@@ -26,7 +26,7 @@ func (d Chance) Rate(most float64) float64 {
 	return f * f * f * most
 }
 
-// Duration draws a time of lo … hi.
+// Duration draws a time from lo to hi.
 func (d Chance) Duration(lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(d.Share()*float64(hi-lo))
 }

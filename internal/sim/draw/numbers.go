@@ -1,13 +1,13 @@
 package draw
 
-// number is where a source's numbers come from: a stream of the generator, and what is mixed into the seed.
+// number identifies a source's numbers: a stream of the generator, and a salt that is mixed into the seed.
 type number struct{ stream, salt uint64 }
 
 // first is the first of the generator's streams. If it changes, every seed means another run.
 const first = 0x6272616964
 
-// numbers are of the sources that are older than the rule that a source's stream follows from its name. They stay
-// as they are: with others every saved seed would mean another run. Nothing is added here.
+// numbers are those of the sources that are older than the rule that a source's stream follows from its name. They do
+// not change: otherwise every saved seed would mean another run. Nothing is added here.
 var numbers = map[string]number{
 	"run":                   {stream: first},
 	"bodies":                {stream: first + 1},

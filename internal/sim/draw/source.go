@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// Source is a source of chance for one purpose. In a run, its numbers follow from the run's seed and its name.
+// Source is a source of random numbers for one purpose. In a run, they follow from the run's seed and the source's
+// name.
 type Source struct {
 	name  string
 	index int
@@ -18,8 +19,8 @@ type Source struct {
 // sources are all sources, in the order in which they were declared.
 var sources []*Source
 
-// New declares a source. It is for package variables: it panics if there is one of that name, and must not run at
-// the same time as another use of the package.
+// New declares a source. It is for package variables: it panics if the name is taken, and must not be called
+// concurrently with another use of the package.
 func New(name string) *Source {
 	for _, s := range sources {
 		if s.name == name {
@@ -34,13 +35,13 @@ func New(name string) *Source {
 // All returns all sources, in the order in which they were declared.
 func All() []*Source { return slices.Clone(sources) }
 
-// Name is the name by which the source was declared.
+// Name returns the name with which the source was declared.
 func (s *Source) Name() string { return s.name }
 
-// Old lists the names of the sources that saved seeds know by a number.
+// Old lists the names of the sources that have a number in saved seeds.
 func Old() []string { return slices.Sorted(maps.Keys(numbers)) }
 
-// numberOf returns the number that saved seeds know, or one that follows from the name.
+// numberOf returns the number of saved seeds, or one that follows from the name.
 func numberOf(name string) number {
 	if n, old := numbers[name]; old {
 		return n
@@ -50,21 +51,21 @@ func numberOf(name string) number {
 	return number{stream: h.Sum64()}
 }
 
-// Of returns the source's chance in the run of a seed, from its beginning.
+// Of returns the source's numbers in the run of a seed, from the beginning.
 func (s *Source) Of(seed uint64) Chance {
 	return Chance{rand.New(rand.NewPCG(seed^s.salt, s.stream))}
 }
 
-// Chances is the chance of one run, from all sources. It is for one goroutine.
+// Chances has the random numbers of one run, from all sources. It is for one goroutine.
 type Chances struct {
 	seed uint64
-	open []Chance // by a source's index; without a generator: nothing was drawn yet
+	open []Chance // by a source's index; without a generator if nothing was drawn yet
 }
 
-// Begin returns the chance of the run of a seed, of which nothing was drawn.
+// Begin returns the chances of the run of a seed, before the first draw.
 func Begin(seed uint64) Chances { return Chances{seed: seed} }
 
-// From returns a source's chance. What is drawn goes on where the last draw from the source ended.
+// From returns a source's numbers. They continue after the last draw from the source.
 func (r *Chances) From(s *Source) Chance {
 	if s.index >= len(r.open) {
 		r.open = append(r.open, make([]Chance, len(sources)-len(r.open))...)

@@ -13,49 +13,49 @@ import (
 
 var writesUnknown = count.New("writes_unknown", "writes unknown")
 
-// History is what all clients asked for, what they were told, and what took effect.
+// History is the requests of all clients, their results, and their effects.
 type History struct {
 	Ops []*Operation // by number
-	// Acked is how many writes were acknowledged.
+	// Acked is the number of acknowledged writes.
 	Acked int
-	// Tokens are the last ones that clients were given, of operations that they name.
+	// Tokens are the last ones that clients got, with the operations that they name.
 	Tokens []GivenToken
 
 	base   *world.Base
 	orders *machine.Orders
 	record check.Recorder
-	// ackedAt is the last position that was acknowledged, in each group of a keyed order.
+	// ackedAt is the last acknowledged position, in each group of a keyed order.
 	ackedAt map[protocol.InstanceID]protocol.Position
-	// open are the operations that were accepted and had no effect when that was looked at last. openAt is where
-	// the last of the others stands.
+	// open are the operations that were accepted and had no effect at the last check. openAt is the last position of the
+	// others.
 	open   []*Operation
 	openAt protocol.Position
 }
 
-// New returns the history of a run in which nothing was asked for yet.
+// New returns the history of a run without requests so far.
 func New(base *world.Base, orders *machine.Orders) *History {
 	return &History{base: base, orders: orders, ackedAt: map[protocol.InstanceID]protocol.Position{}}
 }
 
-// Begin notes an operation that a client begins now. It gets the next number.
+// Begin records an operation that a client begins now. It gets the next number.
 func (h *History) Begin(op *Operation) {
 	op.Call, op.after = int64(h.base.Now()), h.ackedAt[h.orders.Of(op.Key)]
 	op.id, op.Number = h.record.Begin(op.Operation), len(h.Ops)
 	h.Ops = append(h.Ops, op)
 }
 
-// Succeeded reports whether a client was told the result of an operation.
+// Succeeded reports whether a client got the result of an operation.
 func (h *History) Succeeded(op *Operation) bool { return h.record.Operation(op.id).Outcome == check.OK }
 
-// Fail notes that an operation had no effect, and never will have one.
+// Fail records that an operation has no effect, and never will have one.
 func (h *History) Fail(op *Operation) { h.record.Fail(op.id) }
 
-// Read notes the result of a read that ends now.
+// Read records the result of a read that ends now.
 func (h *History) Read(op *Operation, text string, v machine.Value) {
 	h.record.End(op.id, int64(h.base.Now()), text, v.Found, v.Version)
 }
 
-// Wrote notes that a write was acknowledged. If it ended before, its client no longer waits.
+// Wrote records that a write was acknowledged. If it ended before, its client no longer waits.
 func (h *History) Wrote(op *Operation, a machine.Answer) {
 	h.Acked++
 	group := h.orders.Of(op.Key)
@@ -68,15 +68,14 @@ func (h *History) Wrote(op *Operation, a machine.Answer) {
 	}
 }
 
-// Refuse notes an error that says for certain that a command takes no effect.
+// Refuse records an error that excludes any effect of a command.
 func (h *History) Refuse(op *Operation, err error) {
 	op.refused = err
 	h.judgeRefused(op)
 }
 
-// Applied notes that some member applied a command. Its position must come after all that was
-// acknowledged before the client asked, whichever instances the commands went through (N6). In a keyed order
-// that holds in each group.
+// Applied records that a member applied a command. Its position must be after all commands that were acknowledged
+// before the request, whatever their instances (N6). In a keyed order that holds in each group.
 func (h *History) Applied(number int, at protocol.Position, a machine.Answer) {
 	op := h.Ops[number]
 	if op.Effective {
@@ -97,9 +96,8 @@ func (h *History) judgeRefused(op *Operation) {
 	}
 }
 
-// judgePiped judges that a command which takes effect now comes after all commands that were
-// proposed before it through the same pipe. So it also judges that none takes effect after one that
-// failed.
+// judgePiped checks that a command that takes effect now is after all commands that were proposed before it through
+// the same pipe. So it also checks that no command takes effect after a failed one.
 func (h *History) judgePiped(op *Operation) {
 	for op.Before != nil && op.Before.Withdrawn {
 		op.Before = op.Before.Before
@@ -110,7 +108,7 @@ func (h *History) judgePiped(op *Operation) {
 	op.Before = nil
 }
 
-// judgeFollows judges that an operation which takes effect now comes after those of its tokens.
+// judgeFollows checks that an operation that takes effect now is after the operations of its tokens.
 func (h *History) judgeFollows(op *Operation) {
 	for _, before := range op.Follows {
 		if before == nil || !before.Effective || before.Position >= op.Position {
@@ -120,7 +118,7 @@ func (h *History) judgeFollows(op *Operation) {
 	op.Follows = nil
 }
 
-// JudgeTold judges, when all is applied, that what was told to have taken effect did.
+// JudgeTold checks, when everything is applied, that all operations that were reported to take effect did.
 func (h *History) JudgeTold() error {
 	for _, op := range h.Ops {
 		if op.Told && !op.Effective {
@@ -130,9 +128,8 @@ func (h *History) JudgeTold() error {
 	return nil
 }
 
-// Resolve returns the history of all operations. It completes those that got no answer, because it is known
-// what became of them. One that took effect did so when it was first applied. The others never
-// will, because the run is over.
+// Resolve returns the history of all operations. It completes those without a response, because their outcome is
+// known. An operation took effect when it was first applied. The others never will, because the run is over.
 func (h *History) Resolve() []check.Operation {
 	for _, op := range h.Ops {
 		switch {
@@ -147,16 +144,16 @@ func (h *History) Resolve() []check.Operation {
 	return h.record.History()
 }
 
-// GivenToken is a token that a client was given, and the operation that it names, or nil if no member gave it.
+// GivenToken is a client's token, and the operation that it names, or nil if the token comes from no member.
 type GivenToken struct {
 	protocol.Token
 	Op *Operation
 }
 
-// keptTokens is how many tokens clients remember.
+// keptTokens is the number of tokens that clients remember.
 const keptTokens = 12
 
-// Accept notes that a client was told that a write is accepted, with its token.
+// Accept records that a client's write was reported as accepted, with its token.
 func (h *History) Accept(op *Operation, t protocol.Token) {
 	h.Tokens, h.open = append(h.Tokens, GivenToken{t, op}), append(h.open, op)
 	if len(h.Tokens) > keptTokens {
@@ -164,14 +161,14 @@ func (h *History) Accept(op *Operation, t protocol.Token) {
 	}
 }
 
-// AcceptedWrites are writes that clients were told are accepted: those without effect so far, and where
-// the last of the others stands.
+// AcceptedWrites are writes that were reported as accepted: those without effect so far, and the last position of the
+// others.
 type AcceptedWrites struct {
 	open []*Operation
 	last protocol.Position
 }
 
-// Accepted is what has been accepted until now.
+// Accepted returns the writes that have been accepted until now.
 func (h *History) Accepted() *AcceptedWrites {
 	h.open = slices.DeleteFunc(h.open, func(op *Operation) bool {
 		if op.Effective {
@@ -182,7 +179,7 @@ func (h *History) Accepted() *AcceptedWrites {
 	return &AcceptedWrites{slices.Clone(h.open), h.openAt}
 }
 
-// Seen judges that a read which is answered at a position sees all these writes (L11).
+// Seen checks that a read at a position sees all these writes (L11).
 func (a *AcceptedWrites) Seen(at protocol.Position) error {
 	if at < a.last {
 		return fmt.Errorf("a barrier read is answered at position %d; a write at %d was accepted before", at, a.last)
@@ -195,7 +192,7 @@ func (a *AcceptedWrites) Seen(at protocol.Position) error {
 	return nil
 }
 
-// Seen judges that a read with the token sees its write. The read is answered at a position.
+// Seen checks that a read with the token, at a position, sees the token's write.
 func (t *GivenToken) Seen(at protocol.Position) error {
 	switch {
 	case t.Op == nil:
@@ -206,10 +203,11 @@ func (t *GivenToken) Seen(at protocol.Position) error {
 	return nil
 }
 
-// ProposedAt judges that a member which proposes a command at a position has applied all that the command is to follow.
+// ProposedAt checks that a member that proposes a command at a position has applied everything that the command must
+// follow.
 func (h *History) ProposedAt(number int, at protocol.Position) error {
 	if number >= len(h.Ops) {
-		return nil // nonsense
+		return nil // not a token of a member
 	}
 	for _, before := range h.Ops[number].Follows {
 		if before == nil || !before.Effective || at < before.Position {

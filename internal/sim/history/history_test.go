@@ -26,7 +26,7 @@ func begin(n int) (*History, *world.Base) {
 func TestAnAcknowledgedWriteTookEffect(t *testing.T) {
 	h, base := begin(2)
 	h.Applied(0, 5, machine.Answer{Done: true, Version: 1})
-	h.Applied(0, 9, machine.Answer{}) // by another member: the first one counts
+	h.Applied(0, 9, machine.Answer{}) // by another member: the first position counts
 	h.Wrote(h.Ops[0], machine.Answer{Done: true, Version: 1})
 	require.True(t, h.Succeeded(h.Ops[0]))
 	require.Nil(t, base.Broken)
@@ -35,7 +35,7 @@ func TestAnAcknowledgedWriteTookEffect(t *testing.T) {
 	require.ErrorContains(t, base.Broken, "it took effect with")
 }
 
-// TestWhatMustNotTakeEffect are the ways in which a command takes effect against what its client knows.
+// TestWhatMustNotTakeEffect has the cases in which an effect contradicts the results that the client got.
 func TestWhatMustNotTakeEffect(t *testing.T) {
 	for want, play := range map[string]func(*History){
 		"N6: command 2 took effect at 4": func(h *History) {

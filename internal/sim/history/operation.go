@@ -10,55 +10,51 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Operation is one operation of a client, with what only the world knows about it.
+// Operation is one operation of a client, with facts that only the world knows.
 type Operation struct {
 	check.Operation
 	id    int // in the history of operations that is judged
 	Ended bool
-	// tookEffect is when its command was applied for the first time; answer is the result of that.
+	// tookEffect is the time at which its command was first applied; answer is its result.
 	tookEffect time.Duration
 	Effective  bool
 	Answer     machine.Answer
-	// Position is where the command was applied; after is the last position that was acknowledged
-	// when the client asked.
+	// Position is the position at which the command was applied; after is the last acknowledged position at the request.
 	Position, after protocol.Position
-	// Elections is how many elections there had been when the client asked.
+	// Elections is the number of elections before the request.
 	Elections int
-	// refused is an error that says for certain that the command takes no effect. It must take
-	// none.
+	// refused is an error that excludes any effect of the command. It must have none.
 	refused error
-	// Err is what the client was told.
+	// Err is the error that the client got.
 	Err error
-	// Told says that the client was told that the command took effect, or that it will, without a
-	// result.
+	// Told: the client was told, without a result, that the command took effect or will.
 	Told bool
-	// Body is the value, where it travels as a body. Raw is what a Swap expects, with tokens for
-	// bodies, as state machines have it.
+	// Body is the value, if it is sent as a body. Raw is the expected value of a Swap, with tokens for bodies, as state
+	// machines have it.
 	Body []byte
 	Raw  string
-	// Number is the command's. Before is the command that was proposed before it by a client that
-	// does not wait.
+	// Number is the command's number. Before is the previous command of a client that does not wait for responses.
 	Number int
 	Before *Operation
-	// Ticket is the command's at the member that was asked. Withdrawn says that it was withdrawn.
+	// Ticket is the command's ticket at the asked member. Withdrawn: it was withdrawn.
 	Ticket    intake.Ticket
 	Withdrawn bool
-	// Follows are the operations whose tokens the client gave with this one: it takes effect after them.
+	// Follows are the operations whose tokens the client passed with this one: it takes effect after them.
 	Follows []*Operation
 }
 
-// Carry gives the operation a value that travels as a body.
+// Carry gives the operation a value that is sent as a body.
 func (op *Operation) Carry(number int, body []byte) {
 	op.Body = body
 	op.Value = Spelled(number, body)
 }
 
-// Spelled is how a body appears in the history.
+// Spelled returns a body as it appears in the history.
 func Spelled(number int, body []byte) string {
 	return fmt.Sprintf("%d:%d:%08x,", number, len(body), protocol.Digest(body))
 }
 
-// Command is how the operation appears in the log.
+// Command returns the operation as it appears in the log.
 func (op *Operation) Command(number, padding int) []byte {
 	short := op.Operation
 	short.Expect = op.Raw

@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Said judges a message that leaves a member: what it says must be durable. from is the sender's number. strange: what
-// it says about bodies counts for nothing.
+// Said judges a message that leaves a member: its content must be durable. from is the sender's number. strange: its
+// claims about bodies do not count.
 func (c *Court) Said(m *protocol.Message, from uint64, strange bool) error {
 	term, ledger := uint64(m.Term), c.Of(m.Instance).Ledger
 	claims := c.rules.Core.Codec.ClaimsOf(m)
@@ -28,7 +28,7 @@ func (c *Court) Said(m *protocol.Message, from uint64, strange bool) error {
 	return errors.Join(err, c.saidHoldings(m, &claims))
 }
 
-// saidHoldings judges what a member says about its bodies.
+// saidHoldings judges a member's claims about its bodies.
 func (c *Court) saidHoldings(m *protocol.Message, claims *protocol.Claims) (err error) {
 	bodies, ledger := c.Of(m.Instance).Bodies, c.Of(m.Instance).Ledger
 	say := bodies.ReportHolds
@@ -45,8 +45,8 @@ func (c *Court) saidHoldings(m *protocol.Message, claims *protocol.Claims) (err 
 			err = errors.Join(err, fmt.Errorf("says that %d is committed; decided are %d", index, ledger.Decided()))
 		case h.Form == protocol.FormCommitted:
 		case h.Form == protocol.FormNone && !ledger.Logged(from, index, term):
-			// The body is there for the state, which may be ahead of the log. The member never
-			// acknowledged the entry, so nobody decided it by what this member holds.
+			// The body belongs to the state, which may be ahead of the log. The member never acknowledged the entry, so no
+			// decision depends on this copy.
 		default:
 			err = errors.Join(err, say(from, uint64(m.Term), index, term, check.Form(h.Form)))
 		}

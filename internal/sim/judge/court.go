@@ -10,33 +10,33 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Rules are what judges must know of a run's settings.
+// Rules are the settings of a run that judges need.
 type Rules struct {
 	Core *protocol.Info
-	// Instances is how many instances there are at first; 0: one, whose log is the global log. Woven: the global log is
-	// merged from theirs, even if there is only one.
+	// Instances is the initial number of instances; 0: one, whose log is the global log. Woven: the global log is merged
+	// from theirs, even if there is only one.
 	Instances int
 	Woven     bool
-	// First is the membership that the cluster begins with.
+	// First is the cluster's initial membership.
 	First protocol.Config
-	// Quorums decide where an entry is, and BodyQuorums where a body is.
+	// Quorums are those for entries, and BodyQuorums those for bodies.
 	Quorums, BodyQuorums check.Quorums
 }
 
-// Court is the judges of a run.
+// Court has the judges of a run.
 type Court struct {
-	// All judge the instances, in the order in which the instances were first heard of.
+	// All judge the instances, in the order of their first events.
 	All []*Instance
 	// First judges the first instance, whose membership is the cluster's.
 	First *Instance
 	Weave *check.Merge
-	// Executed is the slot up to which the member that is furthest has applied the global log.
+	// Executed is the highest slot up to which any member has applied the global log.
 	Executed order.Slot
 
 	rules  Rules
 	base   *world.Base
-	shapes []shape                   // from how many instances the global log was merged, one after the other
-	met    map[protocol.Index]uint64 // what snapshots at an index have
+	shapes []shape                   // the numbers of instances from which the global log was merged, in order
+	met    map[protocol.Index]uint64 // digests of snapshots at an index
 }
 
 // NewCourt returns the judges of a run in which nothing has happened yet.
@@ -46,7 +46,7 @@ func NewCourt(rules Rules, base *world.Base) *Court {
 	return c
 }
 
-// Find returns the judges of an instance, or nil if there are none yet.
+// Find returns the judge of an instance, or nil if there is none yet.
 func (c *Court) Find(instance protocol.InstanceID) *Instance {
 	for _, j := range c.All {
 		if j.ID == instance {
@@ -56,10 +56,10 @@ func (c *Court) Find(instance protocol.InstanceID) *Instance {
 	return nil
 }
 
-// Of returns the judges of an instance, and makes them if there are none yet.
+// Of returns the judge of an instance, and creates it if there is none yet.
 func (c *Court) Of(instance protocol.InstanceID) *Instance { return c.With(instance, &c.rules.First) }
 
-// With is Of for an instance with these first members. It uses them only if there are no judges yet.
+// With is Of for an instance with these first members. It uses them only if there is no judge yet.
 func (c *Court) With(instance protocol.InstanceID, first *protocol.Config) *Instance {
 	if j := c.Find(instance); j != nil {
 		return j
@@ -86,7 +86,7 @@ func (c *Court) Check() {
 	}
 }
 
-// Configure notes a decided membership of an instance. Retired instances obey the first one.
+// Configure records a decided membership of an instance. Retired instances follow the first one.
 func (c *Court) Configure(j *Instance, config *protocol.Config) error {
 	j.leave(config, c.base.Now())
 	if j.Ended {
@@ -95,7 +95,7 @@ func (c *Court) Configure(j *Instance, config *protocol.Config) error {
 	return errors.Join(j.Bodies.Configure(VotersOf(config), firstSlots(config)), c.configureEnded(j))
 }
 
-// End notes that an instance is retired. Nobody needs the bodies of its void entries.
+// End records that an instance is retired. The bodies of its void entries are not needed.
 func (c *Court) End(j *Instance) error {
 	j.Ended, j.last = true, c.Weave.End(uint64(j.ID))
 	for _, i := range j.Bodies.Live() {
@@ -106,9 +106,8 @@ func (c *Court) End(j *Instance) error {
 	return c.configureEnded(c.First)
 }
 
-// configureEnded tells the judges of retired instances which membership the first instance has
-// decided, if these are the first instance's judges. A retired instance changes no more: members keep
-// its bodies as the first instance says.
+// configureEnded passes a membership that the first instance has decided to the judges of retired instances. A
+// retired instance decides no more: members keep its bodies according to the first instance's membership.
 func (c *Court) configureEnded(by *Instance) (err error) {
 	if by != c.First {
 		return nil
@@ -122,7 +121,7 @@ func (c *Court) configureEnded(by *Instance) (err error) {
 	return err
 }
 
-// firstSlots are the rows' slots of a configuration's members.
+// firstSlots returns the slots of rows for a configuration's members.
 func firstSlots(c *protocol.Config) map[uint64]uint8 {
 	slots := map[uint64]uint8{}
 	for i := range c.Members {

@@ -26,7 +26,8 @@ func newCourt(t *testing.T) (*Court, *world.Base) {
 	return c, base
 }
 
-// TestAMembershipMustHaveBeenDecided: what an operator is told was decided, at some moment since he asked.
+// TestAMembershipMustHaveBeenDecided: an operation that is reported as done was decided at some moment since the
+// request.
 func TestAMembershipMustHaveBeenDecided(t *testing.T) {
 	c, base := newCourt(t)
 	remove := &cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}}
@@ -43,7 +44,7 @@ func TestAMembershipMustHaveBeenDecided(t *testing.T) {
 	require.Error(t, c.Done(1, remove, base.Now()), "it no longer was")
 }
 
-// TestOnlyMembersThatLedLead: a leadership that was handed over to a member which never led is none.
+// TestOnlyMembersThatLedLead: a transfer of leadership to a member that never led is not done.
 func TestOnlyMembersThatLedLead(t *testing.T) {
 	c, _ := newCourt(t)
 	transfer := &cluster.Operation{Kind: cluster.TransferLeader, To: 2}
@@ -52,7 +53,7 @@ func TestOnlyMembersThatLedLead(t *testing.T) {
 	require.NoError(t, c.Done(1, transfer, 0))
 }
 
-// TestRetiredInstancesObeyTheFirst: a retired instance changes its membership with the first one.
+// TestRetiredInstancesObeyTheFirst: a retired instance follows the membership of the first one.
 func TestRetiredInstancesObeyTheFirst(t *testing.T) {
 	c, _ := newCourt(t)
 	other := c.Of(2)

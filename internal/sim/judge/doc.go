@@ -1,9 +1,9 @@
-// Package judge judges what members of a simulated cluster decide, hold and say. It knows no member: it is told
-// numbers, entries, records and messages, and compares them with what other members told before.
+// Package judge judges the decisions, disks and messages of members of a simulated cluster. It does not depend on
+// members: it gets numbers, entries, records and messages, and compares them with those of other members before.
 //
 //   - court.go: the judges of a run. instance.go: those of one instance, and its memberships.
 //   - record.go: entries and records in the types of package check.
-//   - claim.go: what messages say about disks. electorate.go: what was accepted, when voters change.
-//   - globallog.go: places in the global log, and how many instances it had. operation.go: what operators are told.
-//   - snapshot.go: what snapshots and derived sections have at an index.
+//   - claim.go: claims of messages about disks. electorate.go: accepted proposals, when voters change.
+//   - globallog.go: positions in the global log, and its numbers of instances. operation.go: results of operations.
+//   - snapshot.go: snapshots and derived sections at an index.
 package judge

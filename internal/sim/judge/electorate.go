@@ -8,21 +8,21 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What was accepted comes into the log before the voters change (docs/internals/lcr.md, L6). Otherwise it would
-// rest on a quorum that does not decide any more.
+// Accepted proposals enter the log before the voters change (docs/internals/lcr.md, L6). Otherwise they would depend
+// on a quorum that does not decide any more.
 
-// electorates judges that. The zero value knows of no configuration.
+// electorates judges that. The zero value has no configuration.
 type electorates struct {
-	voters []protocol.MemberID // of the last decided configuration, those that go included
-	// changes is how often they changed. under is what changes was when a proposal was accepted that is
-	// not in the log yet.
+	voters []protocol.MemberID // of the last decided configuration, with those that leave
+	// changes counts their changes. under is the value of changes at the acceptance of each proposal that is not in the
+	// log yet.
 	changes int
 	under   map[protocol.ProposalID]int
-	// took are the proposals that are decided. They may be decided again, and accepted later.
+	// took are the decided proposals. They may be decided again, and accepted later.
 	took map[protocol.ProposalID]bool
 }
 
-// accept notes that a member was told that a proposal is accepted.
+// accept records that a member learned that a proposal is accepted.
 func (e *electorates) accept(id protocol.ProposalID) {
 	if e.under == nil {
 		e.under = map[protocol.ProposalID]int{}
@@ -32,7 +32,7 @@ func (e *electorates) accept(id protocol.ProposalID) {
 	}
 }
 
-// decide takes in the next decided entry.
+// decide processes the next decided entry.
 func (e *electorates) decide(entry *protocol.Entry) error {
 	switch entry.Kind {
 	case protocol.EntryConfig:
@@ -63,8 +63,8 @@ func (e *electorates) decide(entry *protocol.Entry) error {
 	return nil
 }
 
-// forget gives up what is known of a lane of which a part is decided: what is in it is on disks alone.
-// Its proposals may come again later, and mean nothing then.
+// forget drops the state of a lane that is partly decided: its content is on disks alone. Its proposals may arrive
+// again later, without a meaning.
 func (e *electorates) forget(group *protocol.Entry) {
 	r, _ := group.Range()
 	maps.DeleteFunc(e.under, func(id protocol.ProposalID, _ int) bool { return id.Session == r.Lane })

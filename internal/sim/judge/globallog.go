@@ -8,16 +8,16 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// shape is how many instances there are from a place in the global log on, and when the first
-// member was there.
+// shape is the number of instances from a position in the global log on, and the time at which the first member
+// reached it.
 type shape struct {
 	instances int
 	round     protocol.Round
 	at        time.Duration
 }
 
-// Reached notes that a member has applied the global log up to a round. It may pass several changes of the number of
-// instances at once.
+// Reached records that a member has applied the global log up to a round. It may pass several changes of the number
+// of instances at once.
 func (c *Court) Reached(round protocol.Round) {
 	for n, start := range c.Weave.Shapes() {
 		if last := c.shapes[len(c.shapes)-1]; start > uint64(last.round) && start <= uint64(round) && n != last.instances {
@@ -26,8 +26,8 @@ func (c *Court) Reached(round protocol.Round) {
 	}
 }
 
-// Place judges a member's place in the global log (N1, N2). base is the snapshot that its state came from, and added is
-// how far it has taken in an instance.
+// Place judges a member's position in the global log (N1, N2). base is the snapshot that its state came from, and
+// added is its progress in an instance.
 func (c *Court) Place(member protocol.MemberID, at, base *order.Cursor, added func(protocol.InstanceID) protocol.Index) error {
 	if !c.rules.Woven {
 		return nil

@@ -7,39 +7,39 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Instance is the judges of one instance.
+// Instance is the judge of one instance.
 type Instance struct {
 	ID     protocol.InstanceID
 	Ledger *check.Ledger
 	Bodies *check.Bodies
 	// Ended: the instance is retired.
 	Ended bool
-	last  uint64 // if it is retired, entries after this one are void
+	last  uint64 // if it is retired: entries after this one are void
 	// Configs are the decided memberships.
 	Configs []Decided
-	// Led are the members that led the instance, Left those that a decided membership left out for ever.
+	// Led are the members that led the instance, Left those that a decided membership removed forever.
 	Led, Left map[protocol.MemberID]bool
-	// Stood is the latest term in which a member stood for election, Won the latest in which one leads.
+	// Stood is the latest term with a candidate, Won the latest with a leader.
 	Stood, Won protocol.Term
 	// MustSee is the last decided entry that a read must see.
 	MustSee uint64
-	// ReadIn is the latest term in whose beginning replaced leaders were asked for reads.
+	// ReadIn is the latest term at whose beginning clients read at replaced leaders.
 	ReadIn protocol.Term
 
 	electorates electorates
-	sections    map[protocol.Index]string // what members derived from the log up to an index
+	sections    map[protocol.Index]string // the sections that members derived from the log up to an index
 }
 
-// Decided is a decided membership, and since when it is.
+// Decided is a decided membership, and the time of the decision.
 type Decided struct {
 	Config protocol.Config
 	At     time.Duration
 }
 
-// Last is the last decided membership.
+// Last returns the last decided membership.
 func (j *Instance) Last() *protocol.Config { return &j.Configs[len(j.Configs)-1].Config }
 
-// leave notes a decided membership, and the members that it leaves out for ever.
+// leave records a decided membership, and the members that it removes forever.
 func (j *Instance) leave(config *protocol.Config, now time.Duration) {
 	j.Configs = append(j.Configs, Decided{*config, now})
 	for _, id := range config.Removed {
@@ -49,11 +49,11 @@ func (j *Instance) leave(config *protocol.Config, now time.Duration) {
 	}
 }
 
-// Accept notes that a member was told that a proposal is accepted.
+// Accept records that a member learned that a proposal is accepted.
 func (j *Instance) Accept(id protocol.ProposalID) { j.electorates.accept(id) }
 
-// Decide notes the next decided entry, and judges that it comes in time if it was accepted before. Where a leader is
-// a hint, slots in which nothing is decided need be known to no reader.
+// Decide records the next decided entry, and checks that it is in time if it was accepted before. If a leader is only
+// a hint, readers need not know slots without a decision.
 func (j *Instance) Decide(e *protocol.Entry) error {
 	if e.Kind != protocol.EntryNoop || !j.Ledger.Hints {
 		j.MustSee = max(j.MustSee, uint64(e.Index))

@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Done judges an operation that a member answered as done. It must have been done at some moment since it was asked for.
+// Done judges an operation that a member reported as done. It must have been done at some moment since the request.
 func (c *Court) Done(by protocol.MemberID, op *cluster.Operation, began time.Duration) error {
 	switch op.Kind {
 	case cluster.ChangeMembers:
@@ -20,7 +20,7 @@ func (c *Court) Done(by protocol.MemberID, op *cluster.Operation, began time.Dur
 			if !j.Ended && !j.madeSince(op.Changes, began, !leaves) {
 				return fmt.Errorf("answers that %s is made; instance %d has not decided it", DescribeChanges(op.Changes), j.ID)
 			}
-			if leaves { // perhaps it is the leader, which then does not see the other instances decide
+			if leaves { // perhaps it is the leader, which then does not learn the decisions of the other instances
 				break
 			}
 		}
@@ -39,9 +39,9 @@ func (c *Court) Done(by protocol.MemberID, op *cluster.Operation, began time.Dur
 	return nil
 }
 
-// madeSince reports whether a decided membership was as the changes want it, at some moment since
-// then. voters says that new voters must be voters already. The leader may not know a learner that
-// the asked member knows, and may let it join first. A member that leaves does not wait for the rest.
+// madeSince reports whether a decided membership agreed with the changes at some moment since then. voters: new
+// voters must be voters already. The leader may not know a learner that the asked member knows, and may let it join
+// first. A member that leaves does not wait for the rest.
 func (j *Instance) madeSince(changes []protocol.Change, since time.Duration, voters bool) bool {
 	for i := range j.Configs {
 		if (i == len(j.Configs)-1 || j.Configs[i+1].At >= since) && asWanted(&j.Configs[i].Config, changes, voters) {
@@ -61,7 +61,7 @@ func asWanted(c *protocol.Config, changes []protocol.Change, voters bool) bool {
 	return len(c.Outgoing) == 0
 }
 
-// DescribeChanges is how changes of the membership appear in a trace.
+// DescribeChanges formats membership changes for a trace.
 func DescribeChanges(changes []protocol.Change) string {
 	names := [...]string{
 		protocol.AddVoter: "voter", protocol.AddLearner: "learner", protocol.RemoveMember: "remove",

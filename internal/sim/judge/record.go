@@ -12,7 +12,7 @@ func DigestOf(e *protocol.Entry) uint64 {
 	return uint64(binary.LittleEndian.Uint32(e.Head()))<<32 | uint64(e.Digest)
 }
 
-// VotersOf are the voters of a membership.
+// VotersOf returns the voters of a membership.
 func VotersOf(c *protocol.Config) *check.Voters {
 	v := &check.Voters{}
 	for _, id := range c.Voters() {
@@ -24,7 +24,7 @@ func VotersOf(c *protocol.Config) *check.Voters {
 	return v
 }
 
-// BodyOf is the body of an entry, as far as the entry has it.
+// BodyOf returns the body of an entry, as far as the entry has it.
 func BodyOf(e *protocol.Entry) check.Body {
 	b := check.Body{Index: uint64(e.Index), Term: uint64(e.Term), K: e.K, Form: check.Form(e.Form), Size: e.BodySize, Digest: e.BodyDigest}
 	if e.Form != protocol.FormNone {
@@ -33,7 +33,7 @@ func BodyOf(e *protocol.Entry) check.Body {
 	return b
 }
 
-// SlotOf is what an entry does in the global log.
+// SlotOf returns the effect of an entry in the global log.
 func SlotOf(e *protocol.Entry) check.Slots {
 	switch e.Kind {
 	case protocol.EntryBatch, protocol.EntryGroup:
@@ -48,12 +48,12 @@ func SlotOf(e *protocol.Entry) check.Slots {
 	return check.Slots{}
 }
 
-// Bare reports whether an entry may take the place of any other in its slot, in the same epoch.
+// Bare reports whether an entry may replace any other in its slot, in the same epoch.
 func Bare(e *protocol.Entry) bool {
 	return e.Kind == protocol.EntryNoop || e.Kind == protocol.EntryEmpty
 }
 
-// Record is a record in the ledger's type. A record of a body alone says nothing about the log.
+// Record converts a record to the ledger's type. A record of a body alone does not concern the log.
 func (c *Court) Record(r *protocol.Record) check.Record {
 	switch r.Kind {
 	case protocol.RecordEntry:
@@ -91,7 +91,7 @@ func entryRecord(e *protocol.Entry) check.Record {
 	return r
 }
 
-// Found is what a member found on its disk, as records for the ledger.
+// Found converts the state that a member recovered from its disk to records for the ledger.
 func (c *Court) Found(rec *protocol.Recovered) []check.Record {
 	out := []check.Record{
 		c.Record(&protocol.Record{Kind: protocol.RecordState, State: rec.State}),

@@ -10,9 +10,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Snapshot judges, where members' logs differ, that all members whose snapshots stand at one index have the same there.
-// Which command was last is not the same, and nor is the first line of the state, which speaks of all commands in their
-// order.
+// Snapshot checks, if members' logs differ, that all snapshots at the same index are equal, except for the last
+// command and the first line of the state, which depends on the order of all commands.
 func (c *Court) Snapshot(by protocol.MemberID, meta member.Meta, state []byte) error {
 	if !c.rules.Core.Judged.ByKey {
 		return nil
@@ -32,8 +31,8 @@ func (c *Court) Snapshot(by protocol.MemberID, meta member.Meta, state []byte) e
 	return nil
 }
 
-// Derived judges what a member's core derived from its log: all members that have applied an instance up to the same
-// entry have derived the same. Where logs differ, members have applied as much at an index, and not the same.
+// Derived judges the sections that a member's core derived from its log: all members that have applied an instance up
+// to the same entry derive the same. If logs differ, members at the same index have not applied the same entries.
 func (c *Court) Derived(index protocol.Index, s *member.SectionState) error {
 	if err := s.Valid(); err != nil || c.rules.Core.Judged.ByKey {
 		return err

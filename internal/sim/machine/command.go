@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 )
 
-// Token stands in a value for the body that this command wrote.
+// Token returns the token that represents this command's body in a value.
 func Token(number int) string { return fmt.Sprintf("<%d>", number) }
 
 // Tokens returns the numbers of the bodies in a value.
@@ -18,7 +18,7 @@ func Tokens(text string) (numbers []int) {
 		if digits, _, found := strings.Cut(part, ">"); found {
 			n, err := strconv.Atoi(digits)
 			if err != nil {
-				panic(err) // only Token writes them
+				panic(err) // only Token writes tokens
 			}
 			numbers = append(numbers, n)
 		}
@@ -26,8 +26,8 @@ func Tokens(text string) (numbers []int) {
 	return numbers
 }
 
-// Command is an operation as it stands in the log: number, kind, key, value and expected Value,
-// separated by spaces. After a bar come bytes that only make it longer.
+// Command is an operation as it is in the log: number, kind, key, value and expected Value, separated by spaces.
+// After a bar comes padding.
 func Command(number int, op check.Operation, padding int) []byte {
 	b := fmt.Appendf(nil, "%d %d %s %s %s|", number, op.Kind, op.Key, op.Value, op.Expect)
 	for range padding {
@@ -36,7 +36,7 @@ func Command(number int, op check.Operation, padding int) []byte {
 	return b
 }
 
-// ParseCommand reads what Command wrote.
+// ParseCommand parses a command in the log.
 func ParseCommand(b []byte) (number int, op check.Operation, err error) {
 	text, _, _ := bytes.Cut(b, []byte{'|'})
 	f := strings.Split(string(text), " ")

@@ -1,6 +1,5 @@
-// Package machine is the state machine of a simulated member, which judges what it applies.
-//
-//   - machine.go: what commands do. command.go: how they stand in the log. orders.go: the orders of commands, and
+// Package machine is the state machine of a simulated member, which checks the commands that it applies.
+//   - machine.go: the effects of commands. command.go: their encoding in the log. orders.go: the orders of commands, and
 //     where each key has its own.
 //   - state.go: views of the state, and snapshots. durable.go: a state machine that keeps its state on disk.
 //   - set.go: the state machines of a member, one for each group of keys.

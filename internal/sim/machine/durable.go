@@ -5,7 +5,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// AsStateMachine is the state machine as package member sees it.
+// AsStateMachine returns the state machine as package member sees it.
 func (s *Machine) AsStateMachine() member.StateMachine {
 	if s.Durable() {
 		return durable{s}

@@ -14,22 +14,22 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Config is what a state machine is told of the run, and how it reports to it.
+// Config connects a state machine to the run.
 type Config struct {
 	Member protocol.MemberID
 	Group  protocol.InstanceID // whose commands it applies; 0: all
 	Orders *Orders             // of the run
-	Birth  string              // the state with which the cluster began; "": an empty one
+	Birth  string              // the cluster's initial state; "": an empty one
 	Begin  *State              // the state on disk; nil: there is none
-	Ahead  protocol.Position   // by how much it claims to have applied more than it has
+	Ahead  protocol.Position   // the positions by which it claims to be ahead of what it has applied
 
-	// Save puts a state on disk; nil: the state machine keeps nothing there.
+	// Save stores a state on disk; nil: the state machine has no state there.
 	Save func(*State)
 	// Applied is called after each command, with its place in its order and its result.
 	Applied func(number int, place protocol.Position, result Answer)
-	// Dropped is called when no value refers to a body any more, with the position of the command that did it.
+	// Dropped is called when the last reference to a body is gone, with the position of the command that removed it.
 	Dropped func(at protocol.Position, ref protocol.BodyRef)
-	// Violate is called with what must not happen.
+	// Violate is called with each violation.
 	Violate func(error)
 	// Trace, if set, is called with a line for each command.
 	Trace func(format string, args ...any)
@@ -43,19 +43,19 @@ type Machine struct {
 
 	values map[string]Value
 	bodies map[int]protocol.BodyRef // by the number of the command that wrote it
-	// commands and chain stand for everything that was applied. They are part of the state.
+	// commands and chain represent all applied commands. They are part of the state.
 	commands, chain uint64
 	position        protocol.Position
 	cursor          check.Cursor
 	cursors         map[string]*check.Cursor // of each key, where each has its own order
 	sequence        *check.Sequence          // of the group
-	// birth names the state with which it began; "": an empty one.
+	// birth names the initial state; "": an empty one.
 	birth string
-	// damage is why the state cannot be used.
+	// damage is the reason why the state cannot be used.
 	damage error
 }
 
-// New returns a state machine with the state that is on disk, or an empty one.
+// New returns a state machine with the state on disk, or an empty one.
 func New(c Config) *Machine {
 	s := &Machine{c: c, sequence: c.Orders.Sequence(c.Group), values: map[string]Value{}, bodies: map[int]protocol.BodyRef{}}
 	if f := c.Begin; f != nil {
@@ -69,13 +69,13 @@ func New(c Config) *Machine {
 // Value returns the state of a key.
 func (s *Machine) Value(key string) Value { return s.values[key] }
 
-// Position is the position of the last command.
+// Position returns the position of the last command.
 func (s *Machine) Position() protocol.Position { return s.position }
 
-// Damage is why the state cannot be used; nil: it can.
+// Damage returns the reason why the state cannot be used; nil: it can.
 func (s *Machine) Damage() error { return s.damage }
 
-// Chain stands for all commands that were applied, in their order.
+// Chain returns a digest of all applied commands, in their order.
 func (s *Machine) Chain() uint64 { return s.chain }
 
 // Durable reports whether the state machine keeps its state on disk by itself.
@@ -83,7 +83,7 @@ func (s *Machine) Durable() bool { return s.c.Save != nil }
 
 var errSpoilt = errors.New("a key is not what was written")
 
-// Spoil damages the state, in use and on disk.
+// Spoil damages the state, in memory and on disk.
 func (s *Machine) Spoil() {
 	for k, v := range s.values {
 		v.Text += "spoilt"
@@ -93,13 +93,13 @@ func (s *Machine) Spoil() {
 	s.c.Save(s.Freeze())
 }
 
-// Body returns the reference of the body that a command wrote. It returns false if no value refers to it.
+// Body returns the reference of the body that a command wrote. It returns false if no value references it.
 func (s *Machine) Body(number int) (protocol.BodyRef, bool) {
 	ref, ok := s.bodies[number]
 	return ref, ok
 }
 
-// Bodies is how many bodies the state refers to.
+// Bodies returns the number of bodies that the state references.
 func (s *Machine) Bodies() int { return len(s.bodies) }
 
 // LiveBodies implements body.BodyKeeper.
@@ -172,7 +172,7 @@ type Value struct {
 	chain   uint64 // of all its commands, where each key has its own order
 }
 
-// place is the value's version, and the chain if there is one.
+// place returns the value's version, and the chain if there is one.
 func (v *Value) place() string {
 	if v.chain == 0 {
 		return strconv.FormatUint(v.Version, 10)
@@ -180,8 +180,7 @@ func (v *Value) place() string {
 	return fmt.Sprintf("%d/%d", v.Version, v.chain)
 }
 
-// Answer is the result of a command: whether it was done (a Swap may not be), and the key's
-// version.
+// Answer is the result of a command: whether it was executed (a Swap may not be), and the key's version.
 type Answer struct {
 	Done    bool
 	Version uint64
@@ -217,7 +216,7 @@ func (s *Machine) execute(number int, op *check.Operation, command string) Answe
 	return Answer{done, v.Version}
 }
 
-// judgeBirth judges that the state began as the cluster did.
+// judgeBirth checks that the initial state is that of the cluster.
 func (s *Machine) judgeBirth() error {
 	if s.birth != s.c.Birth {
 		return fmt.Errorf("member %s applies to a state that began with %q; the cluster began with %q", s.c.Member, s.birth, s.c.Birth)
@@ -225,7 +224,7 @@ func (s *Machine) judgeBirth() error {
 	return nil
 }
 
-// judgeGroup judges that a command is applied in the group of its key.
+// judgeGroup checks that a command is applied in the group of its key.
 func (s *Machine) judgeGroup(key string) error {
 	if want := s.c.Orders.GroupOf(key); want != s.c.Group {
 		return fmt.Errorf("a command of key %s is applied in group %d; its group is %d", key, s.c.Group, want)

@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Orders are the orders in which commands stand: one for all, or one for each group of keys, or one for each key. They
-// judge what members apply in each of them.
+// Orders are the orders of commands: one for all, or one for each group of keys, or one for each key. They judge what
+// members apply in each of them.
 type Orders struct {
 	Groups int  // of keys, if each has an order of its own; otherwise 0
 	ByKey  bool // commands have an order only where they have a key in common
@@ -20,20 +20,20 @@ type Orders struct {
 	sequences map[protocol.InstanceID]*check.Sequence
 }
 
-// firstOrder is the order of key k0 among the orders of keys. Groups of keys have lower numbers.
+// firstOrder is the number of key k0's order. Groups of keys have lower numbers.
 const firstOrder protocol.InstanceID = 1 << 20
 
-// KeyName is the name of the i-th key, from 0.
+// KeyName returns the name of the i-th key, from 0.
 func KeyName(i int) string { return fmt.Sprintf("k%d", i) }
 
-// KeysOf are the hashes by which a command's group is found.
+// KeysOf returns the hashes that select a command's group.
 func KeysOf(key string) []uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(key))
 	return []uint64{h.Sum64()}
 }
 
-// GroupOf is the group of a key; 0 if there are no groups.
+// GroupOf returns the group of a key; 0 if there are no groups.
 func (o *Orders) GroupOf(key string) protocol.InstanceID {
 	if o.Groups == 0 {
 		return 0
@@ -42,14 +42,15 @@ func (o *Orders) GroupOf(key string) protocol.InstanceID {
 	return protocol.FirstInstance + protocol.InstanceID(group)
 }
 
-// Of is the order in which a key's commands stand; 0: that of all. The key must be one of KeyName where each has an order.
+// Of returns the number of the order of a key's commands; 0: that of all. If each key has an order, it must be one of
+// KeyName.
 func (o *Orders) Of(key string) protocol.InstanceID {
 	if !o.ByKey {
 		return o.GroupOf(key)
 	}
 	var number protocol.InstanceID
 	if _, err := fmt.Sscanf(key, "k%d", &number); err != nil {
-		panic(err) // clients name no others
+		panic(err) // clients use no others
 	}
 	return firstOrder + number
 }
@@ -67,8 +68,8 @@ func (o *Orders) Sequence(order protocol.InstanceID) *check.Sequence {
 	return s
 }
 
-// at returns what judges the commands of a key, where in it this state machine is, and the place of the next command,
-// which is at a position.
+// at returns the sequence that judges the commands of a key, the position of this state machine in it, and the place
+// of the next command, which is at a position.
 func (s *Machine) at(key string, position protocol.Position) (*check.Sequence, *check.Cursor, protocol.Position) {
 	if !s.c.Orders.ByKey {
 		return s.sequence, &s.cursor, position
@@ -84,7 +85,7 @@ func (s *Machine) at(key string, position protocol.Position) (*check.Sequence, *
 	return s.c.Orders.Sequence(s.c.Orders.Of(key)), c, protocol.Position(s.values[key].Version + 1)
 }
 
-// placeKeys finds where a state that was restored is, in the order of each key.
+// placeKeys finds the position of a restored state, in the order of each key.
 func (s *Machine) placeKeys() error {
 	s.cursors = map[string]*check.Cursor{}
 	if !s.c.Orders.ByKey {
@@ -100,8 +101,8 @@ func (s *Machine) placeKeys() error {
 	return nil
 }
 
-// behindInKeys reports whether a member has applied a command of a key that this state machine has not applied. Members
-// that have applied equally many commands need not have applied the same ones.
+// behindInKeys reports whether a member has applied a command of a key that this state machine has not applied.
+// Members with the same number of applied commands need not have applied the same ones.
 func (s *Machine) behindInKeys() bool {
 	for i := range s.c.Orders.Keys {
 		key := KeyName(i)
@@ -116,7 +117,7 @@ func (s *Machine) behindInKeys() bool {
 	return false
 }
 
-// judgeSameKeys judges that two members have the same state of each key, with all that was applied.
+// judgeSameKeys checks that two members have the same state of each key, with everything that was applied.
 func (s *Machine) judgeSameKeys(o *Machine) error {
 	if !maps.Equal(s.values, o.values) {
 		return fmt.Errorf("members %s and %s end in different states", o.c.Member, s.c.Member)

@@ -33,7 +33,7 @@ func NewSet(c Config, groups []protocol.InstanceID) (s Set, err error) {
 	return s, err
 }
 
-// Of is the state machine that has a key.
+// Of returns the state machine of a key.
 func (s *Set) Of(key string) *Machine {
 	group := s.First.c.Orders.GroupOf(key)
 	return s.Groups[max(0, int(group)-int(protocol.FirstInstance))]
@@ -49,7 +49,7 @@ func (s *Set) Behind() bool {
 	return false
 }
 
-// Same judges that two members have the same state, with all that was applied.
+// Same checks that two members have the same state, with everything that was applied.
 func (s *Set) Same(first *Set) error {
 	for i, m := range s.Groups {
 		o := first.Groups[i]

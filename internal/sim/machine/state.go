@@ -17,8 +17,8 @@ import (
 
 // State is a view of a state machine's state. It does not change.
 type State struct {
-	Birth  string // the state with which it began; "": an empty one
-	Damage error  // why it cannot be used; nil: it can
+	Birth  string // the initial state; "": an empty one
+	Damage error  // the reason why it cannot be used; nil: it can
 
 	commands, chain uint64
 	position        protocol.Position
@@ -27,7 +27,7 @@ type State struct {
 	cursor          check.Cursor
 }
 
-// Born is the state of a cluster that begins with a state of this name, which is empty otherwise.
+// Born returns the initial state of a cluster with this name, which is empty otherwise.
 func Born(birth string) *State {
 	return &State{Birth: birth, values: map[string]Value{}, bodies: map[int]protocol.BodyRef{}}
 }
@@ -122,7 +122,7 @@ func (s *Machine) Restore(r io.Reader) error {
 	return nil
 }
 
-// place writes where a body's entry is. It names the instance unless that is the first.
+// place formats the position of a body's entry. It names the instance unless that is the first.
 func place(r protocol.BodyRef) string {
 	if r.Instance == protocol.FirstInstance {
 		return fmt.Sprint(r.Index)
@@ -155,7 +155,7 @@ func (s *Machine) restoreBodies(in io.Reader, count int) error {
 	return nil
 }
 
-// birthField is the birth as the head of a state has it.
+// birthField returns the birth as it is in the head of a state.
 func (f *State) birthField() string {
 	if f.Birth == "" {
 		return ""

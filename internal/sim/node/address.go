@@ -8,12 +8,12 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Where members listen, and where they find others.
+// Addresses of members.
 
-// home is where a member listens at first.
+// home is the first address of a member.
 func home(id protocol.MemberID) string { return fmt.Sprintf("http://m%d:1", id) }
 
-// URLs are those of a member; nil in a run in which none moves.
+// URLs are the addresses of a member; nil in a run in which no member moves.
 func (m *Member) URLs() []string {
 	if !m.Env.Set.Moves {
 		return nil
@@ -21,8 +21,8 @@ func (m *Member) URLs() []string {
 	return []string{m.URL}
 }
 
-// reaches reports whether a member dials another one where that is. If it does not, it learns so by the rules of
-// production, as it does from a transport.
+// reaches reports whether a member dials another one at the right address. If not, it is told so, as by a transport,
+// and follows the rules of production.
 func (m *Member) reaches(to *Member) bool {
 	if !m.Env.Set.Moves || !m.Up {
 		return true
@@ -51,16 +51,15 @@ func (m *Member) reaches(to *Member) bool {
 	return there
 }
 
-// KnowsPlaceOf reports whether a member has the address of another one: it reaches it, or was given the address, or
-// has it in a membership.
+// KnowsPlaceOf reports whether a member has the address of another one: it reaches it, or got the address from the
+// operator or from a membership.
 func (m *Member) KnowsPlaceOf(to *Member) bool {
 	has := func(o protocol.Member) bool { return o.ID == to.ID && slices.Contains(o.PeerURLs, to.URL) }
 	return !m.Env.Set.Moves || m.dials[to.ID] || slices.ContainsFunc(m.Given, has) ||
 		slices.ContainsFunc(m.Memberships(), func(c protocol.Config) bool { return slices.ContainsFunc(c.Members, has) })
 }
 
-// introduces makes a handshake, as a member does that has a link and sends nothing yet. In it the other one is
-// told where this one is.
+// introduces makes a handshake on an idle link. The other member learns the address of this one from it.
 func (m *Member) introduces(to *Member) {
 	if w, life := m.Env, m.Life; w.Set.Moves {
 		m.Later(w.Trip(m.ID, to.ID), func() {
@@ -71,7 +70,7 @@ func (m *Member) introduces(to *Member) {
 	}
 }
 
-// given is the members of which the operator tells a member that starts for the first time.
+// given lists the members that the operator names to a member at its first start.
 func (w *Environment) given(m *Member) (all []protocol.Member) {
 	if !m.Join {
 		return w.Set.firstConfig().Members
@@ -84,8 +83,7 @@ func (w *Environment) given(m *Member) (all []protocol.Member) {
 	return all
 }
 
-// greet makes a handshake from time to time with every member that this one knows, as the links of
-// production do when they connect.
+// greet makes a handshake from time to time with every known member, as the links of production do when they connect.
 func (m *Member) greet() {
 	w := m.Env
 	if now := m.Clock(); now < m.greeted+w.Set.Election && m.greeted > 0 {

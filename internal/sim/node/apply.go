@@ -15,7 +15,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What a member applies: the queue, the state machine, and the time that it takes.
+// The apply loop of a member: its queue, the state machine, and the time that applying takes.
 
 var (
 	snapshotsSaved        = count.New("snapshots", "snapshots")
@@ -23,33 +23,33 @@ var (
 	DamagedStatesReplaced = count.New("damaged_states_replaced", "damaged states replaced", count.Bodiless)
 )
 
-// applying is the part of a running member that applies.
+// applying is the apply loop of a running member.
 type applying struct {
 	m        *Member
 	Queue    apply.ApplyQueue
 	Progress *apply.Applied
 	Work     *apply.Apply
-	// inHand is what was taken out of the queue. each is how long one item of it takes.
+	// inHand are the items that were taken out of the queue. each is the time for one of them.
 	inHand []apply.ApplyItem
 	each   time.Duration
-	// toApply tells that the queue is not empty. toLoops tells what the instances should look at.
+	// toApply signals that the queue is not empty. toLoops carries news to the instances.
 	toApply, toLoops line
-	// toPlans tells that there are plans to be carried out, and what follows from them.
+	// toPlans signals that there are plans to execute, and carries their results.
 	toPlans line
 
 	Exchange *snapshot.StateExchange
-	offers   []func()     // snapshots that wait until another one was received
+	offers   []func()     // snapshots that wait until another one is received
 	saves    member.Saved // the snapshots that Apply knows of
 
 	base   order.Cursor // of the snapshot that the state came from
 	opened order.Cursor // of the snapshot that was opened last
 }
 
-// beginApplying makes the part that applies, as replica.assemble does.
+// beginApplying creates the apply loop, as replica.assemble does.
 func beginApplying(m *Member, meta member.Meta, skip protocol.Position) {
 	m.Applier = apply.NewApplier(m.Machines.All, meta, m.session, skip, lifecycle.LoadFrom(m.Log))
 	m.Applier.Within = m.Running.dir.Within
-	m.Env.Violate(m.ID, m.Applier.Derive(m.Env.Set.derive(), &meta)) // what was opened has sections that are known
+	m.Env.Violate(m.ID, m.Applier.Derive(m.Env.Set.derive(), &meta)) // the sections of the opened snapshot are known
 	m.Applier.Break(m.Own.MutantName())
 	m.Applier.Passed = m.passed
 	m.Applier.Again = func(b *intake.Batch) { m.again([]*intake.Batch{b}) }
@@ -68,7 +68,7 @@ func beginApplying(m *Member, meta member.Meta, skip protocol.Position) {
 	a.Work = apply.NewApply(m.Applier, meta.Cursor, int64(m.Own.SnapshotBytes), applyWorld{m})
 }
 
-// Push queues something for the part of the member that applies.
+// Push queues an item for the apply loop.
 func (a *applying) Push(it apply.ApplyItem) {
 	a.Queue.Push(it)
 	a.toApply.post(a.apply)
@@ -84,8 +84,7 @@ func (a *applying) pushInstall(instance protocol.InstanceID, base *protocol.Base
 	a.toApply.post(a.apply)
 }
 
-// apply takes out what waits. It applies that at once. Where the seed says that applying is slow,
-// it applies one item after the other.
+// apply empties the queue and applies the items at once, or one after the other if the seed makes applying slow.
 func (a *applying) apply() {
 	if len(a.inHand) > 0 || a.Queue.Empty() {
 		return
@@ -108,7 +107,7 @@ func (a *applying) applyNext() {
 	}
 }
 
-// applyOne carries out the next item in hand, and checks how that ended.
+// applyOne applies the next item in hand, and checks the result.
 func (a *applying) applyOne() {
 	it := a.inHand[0]
 	a.inHand = a.inHand[1:]
@@ -130,7 +129,7 @@ func (a *applying) applyOne() {
 	}
 }
 
-// waiting is how many payload bytes wait behind the queue.
+// waiting returns the payload bytes that wait behind the queue.
 func (r *Running) waiting() int {
 	bytes := r.Applier.Resident()
 	for _, it := range r.inHand {
@@ -141,7 +140,7 @@ func (r *Running) waiting() int {
 	return bytes
 }
 
-// applyWorld is what the part that applies asks of the member around it.
+// applyWorld is what the apply loop needs of the member.
 type applyWorld struct{ m *Member }
 
 // Left implements apply.ApplyWorld.
@@ -327,7 +326,7 @@ func (w applyWorld) Tell(n apply.ApplyNews) {
 	}
 }
 
-// snapshotWritten lets the instance cut its log, as far as nobody needs the entries any more.
+// snapshotWritten lets the instance cut its log up to the first entry that is still needed.
 func (s *MemberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
 	m, newest, upTo := s.Member, meta.Cursor.Point(s.Instance).Index, protocol.Index(0)
 	s.Witness.waste.snapshot(newest)
@@ -340,7 +339,7 @@ func (s *MemberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
 	})
 }
 
-// applyTime is how long the member takes to apply what it takes out of its queue now.
+// applyTime returns the time to apply the items that leave the queue now.
 func (a *applying) applyTime() time.Duration {
 	return max(a.m.Env.Between(0, a.m.Own.ApplyMax), a.m.Lagging-a.m.Env.Now())
 }

@@ -27,8 +27,8 @@ var (
 // BodyDir is the directory of bodies.
 const BodyDir = device.Root + "/bodies"
 
-// bodyWork is what a running member needs for bodies: the store on its disk, the part that keeps
-// them, and the parts for which production has locks and mailboxes.
+// bodyWork is the state of a running member for bodies: the store on its disk, the body keeper, and what production
+// keeps behind locks and in mailboxes.
 type bodyWork struct {
 	member  *Member
 	Store   *wal.Bodies
@@ -37,19 +37,19 @@ type bodyWork struct {
 	inbox   *body.BodyInbox
 	access  *body.BodyAccess
 	machine *body.Bodies
-	awake   bool // a turn of the bodies' part is planned
+	awake   bool // a turn of the body keeper is scheduled
 
-	flights   map[protocol.BodyRef][]func(body.Answer) // readers who wait for the same body
-	questions int                                      // questions of other members that wait
+	flights   map[protocol.BodyRef][]func(body.Answer) // readers that wait for the same body
+	questions int                                      // queued requests of other members
 }
 
-// droppedBody is a body to which the state machine has not referred since a position.
+// droppedBody is a body that the state machine has not referenced since a position.
 type droppedBody struct {
 	at  protocol.Position
 	ref protocol.BodyRef
 }
 
-// openBodies makes what the member does with its bodies. There is one store for all instances.
+// openBodies opens the store and creates the body keeper. All instances share one store.
 func openBodies(m *Member, r *Running, dir *datadir.Opened) (err error) {
 	set, b := &m.Env.Set.Bodies, &r.Body
 	b.member, b.Store = m, dir.Bodies
@@ -69,7 +69,7 @@ func openBodies(m *Member, r *Running, dir *datadir.Opened) (err error) {
 	return err
 }
 
-// changed soon tells a core how this member stands with its bodies.
+// changed soon reports to a core which bodies this member holds.
 func (b *bodyWork) changed(instance protocol.InstanceID) {
 	if !b.member.Up {
 		return // the member is only starting
@@ -80,7 +80,7 @@ func (b *bodyWork) changed(instance protocol.InstanceID) {
 	}
 }
 
-// released tells the writer and the judge that a body was released.
+// released notifies the writer and the judge that a body was released.
 func (b *bodyWork) released(instance protocol.InstanceID, key body.BodyKey) {
 	b.member.Env.Count(bodiesReleased)
 	b.member.Env.Court.Of(instance).Bodies.Release(b.member.Judged(), uint64(key.Index), uint64(key.Term))
@@ -89,8 +89,7 @@ func (b *bodyWork) released(instance protocol.InstanceID, key body.BodyKey) {
 	}
 }
 
-// judgeHeld tells the judge what the store holds of the instance. It is called when the member
-// starts.
+// judgeHeld reports to the judge what the store holds of the instance. It is called at a start.
 func (s *MemberInstance) judgeHeld(store *wal.Bodies) error {
 	if s.Member.Strange() {
 		return nil
@@ -98,7 +97,7 @@ func (s *MemberInstance) judgeHeld(store *wal.Bodies) error {
 	return s.Judges.Bodies.Start(s.Member.Judged(), found(s.Member.Disk, store, s.Instance))
 }
 
-// found is what a store holds of an instance, in the judge's types.
+// found converts what a store holds of an instance to the judge's types.
 func found(d *device.Disk, store *wal.Bodies, instance protocol.InstanceID) (found []check.Body) {
 	var indexes []uint64
 	store.Each(func(b wal.Body) bool {
@@ -127,7 +126,7 @@ func judged(b *wal.Body) check.Body {
 	return check.Body{Index: b.Index, Term: b.Term, K: b.K, Form: check.Form(b.Form), Size: b.Size, Digest: b.Digest, Bytes: b.Bytes}
 }
 
-// wake plans a turn in which what waits for the bodies' part is done.
+// wake schedules a turn of the body keeper for its queued work.
 func (b *bodyWork) wake() {
 	if !b.member.Up || b.awake {
 		return
@@ -143,15 +142,15 @@ func (b *bodyWork) turn(tick bool) {
 	b.member.Env.Violate(b.member.ID, b.kept.Check())
 }
 
-// tick runs a turn with a tick if the bodies' part has work.
+// tick runs a turn with a tick if the body keeper has work.
 func (b *bodyWork) tick() {
 	if b.machine.Busy() {
 		b.turn(true)
 	}
 }
 
-// fetched handles questions for bodies and their answers, which concern no core. It reports false
-// for any other message.
+// fetched handles requests for bodies and the responses, which cores do not see. It reports false for any other
+// message.
 func (b *bodyWork) fetched(msg *protocol.Message) bool {
 	switch msg.Type {
 	case protocol.MsgFetch:
@@ -175,7 +174,7 @@ func (b *bodyWork) fetched(msg *protocol.Message) bool {
 	return true
 }
 
-// read gets a body for a reader. Readers of the same body wait together for one answer.
+// read fetches a body for a reader. Concurrent readers of the same body share one response.
 func (b *bodyWork) read(ref protocol.BodyRef, done func(body []byte, err error)) {
 	if body := b.cache.Get(ref); body != nil {
 		done(body, nil)
@@ -203,20 +202,20 @@ func (b *bodyWork) read(ref protocol.BodyRef, done func(body []byte, err error))
 	})
 }
 
-// compacted forgets the bodies of entries that an instance's log no longer holds.
+// compacted drops the bodies of entries that an instance's log no longer has.
 func (b *bodyWork) compacted(instance protocol.InstanceID, floor protocol.Index) {
 	b.kept.Compacted(instance, floor)
 	b.member.Later(b.member.Env.hop(), b.kept.Sweep)
 }
 
-// dropped notes that the state machine no longer refers to a body, as of a position.
+// dropped records that the state machine does not reference a body from a position on.
 func (m *Member) dropped(at protocol.Position, ref protocol.BodyRef) {
 	m.Env.Court.Of(ref.Instance).Bodies.Drop(uint64(ref.Index))
 	m.drops = append(m.drops, droppedBody{at, ref})
 }
 
-// passed notes that the state machine was not given a body. If it does not refer to that body from
-// an earlier life, it never will.
+// passed records that the state machine was not given a body. Unless it references that body from an earlier
+// incarnation, it never will.
 func (m *Member) passed(ref protocol.BodyRef) {
 	m.Body.kept.Passed(ref)
 	if !m.Machines.First.Refers(ref) {
@@ -224,8 +223,7 @@ func (m *Member) passed(ref protocol.BodyRef) {
 	}
 }
 
-// releaseUpTo releases, after a while, the bodies that were dropped up to a position. A durable
-// snapshot stands at that position.
+// releaseUpTo releases, after a delay, the bodies that were dropped up to the position of a durable snapshot.
 func (b *bodyWork) releaseUpTo(position protocol.Position) {
 	n := 0
 	for n < len(b.member.drops) && b.member.drops[n].at <= position {
@@ -241,10 +239,10 @@ func (b *bodyWork) releaseUpTo(position protocol.Position) {
 	})
 }
 
-// readAhead is how many bodies of a value are read at once.
+// readAhead is the number of bodies of a value that are read at once.
 const readAhead = 4
 
-// Resolve replaces each token in a value by the body that it stands for.
+// Resolve replaces each token in a value by its body.
 func (m *Member) Resolve(text string, done func(text string, err error)) {
 	numbers := machine.Tokens(text)
 	if len(numbers) == 0 {
@@ -268,8 +266,8 @@ func (m *Member) Resolve(text string, done func(text string, err error)) {
 	})
 }
 
-// gatherAll makes bodies whole, a few at a time. It ends after the first few of which one fails: a
-// body that no longer exists must not delay others for long.
+// gatherAll reconstructs bodies, a few at a time. It ends after the first group with a failure: a body that no longer
+// exists must not delay others for long.
 func (b *bodyWork) gatherAll(refs []protocol.BodyRef, have [][]byte, done func(bodies [][]byte, err error)) {
 	if len(have) == len(refs) {
 		done(have, nil)
@@ -291,8 +289,7 @@ func (b *bodyWork) gatherAll(refs []protocol.BodyRef, have [][]byte, done func(b
 	}
 }
 
-// insist reads a body. If the member refuses because of its limits, insist asks again after a
-// pause.
+// insist reads a body. If the member refuses because of its limits, insist retries after a pause.
 func (b *bodyWork) insist(ref protocol.BodyRef, until time.Duration, done func(body []byte, err error)) {
 	b.read(ref, func(body []byte, err error) {
 		if errors.Is(err, member.ErrOverloaded) && b.member.Env.Now() < until {
@@ -313,7 +310,7 @@ func (b *bodyWork) spell(text string, numbers []int, bodies [][]byte) string {
 	return text
 }
 
-// Lacks reports whether a body to which the state refers is missing on the member.
+// Lacks reports whether a body that the state references is missing on the member.
 func (r *Running) Lacks() bool {
 	lacks := false
 	err := r.Machines.First.LiveBodies(func(ref protocol.BodyRef) { lacks = lacks || r.Body.kept.Wants(ref) })

@@ -18,13 +18,13 @@ var (
 	bodiesRestriped    = count.New("bodies_made_whole_for_fewer_members", "bodies made whole for fewer members", count.Coded)
 )
 
-// bodyWorld is what surrounds a member's bodies, in one of its lives.
+// bodyWorld is the environment of a member's body keeper, in one incarnation.
 type bodyWorld struct {
 	m *Member
 	r *Running
 }
 
-// alive reports whether this life still goes on.
+// alive reports whether this incarnation still runs.
 func (w *bodyWorld) alive() bool { return w.m.Up && w.m.Running == w.r }
 
 // Now implements body.bodyWorld.
@@ -109,7 +109,7 @@ func (w *bodyWorld) Submit(records []wal.Record, done func()) {
 	})
 }
 
-// term is the member's term in an instance, 0 in one that is retired.
+// term returns the member's term in an instance, 0 if the instance is retired.
 func (w *bodyWorld) term(instance protocol.InstanceID) uint64 {
 	if s := w.m.Among(w.m.InForce, instance); s != nil {
 		return uint64(s.Inst.Core().Status().Term)
@@ -151,7 +151,7 @@ func (w *bodyWorld) Report(r body.BodyReport) {
 	}
 }
 
-// judgeServed judges the bytes that a member sends to another one.
+// judgeServed checks the bytes that a member sends to another one.
 func judgeServed(m *Member, answer *protocol.Message) {
 	if answer.Type != protocol.MsgFetchResp || answer.Reject || len(answer.Blob) == 0 {
 		return

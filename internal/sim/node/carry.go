@@ -19,8 +19,8 @@ import (
 
 var EntriesUnreadable = count.New("entries_that_could_not_be_sent", "entries that could not be sent", count.Staged)
 
-// carry carries out what a turn of the instance wants, in the order of the fields. If the member stops meanwhile, the
-// rest reaches no one.
+// carry executes the output of a turn of the instance, in the order of the fields. If the member stops meanwhile, the
+// rest is lost.
 func (s *MemberInstance) carry(t *instance.Turn) {
 	if t.AskMissing != 0 {
 		s.askMissing(t.AskMissing)
@@ -71,7 +71,7 @@ func (s *MemberInstance) carry(t *instance.Turn) {
 	s.carryEnd(t)
 }
 
-// carryEnd publishes how the instance stands, and carries out what the end of a turn brings.
+// carryEnd publishes the status of the instance, and executes what is due at the end of a turn.
 func (s *MemberInstance) carryEnd(t *instance.Turn) {
 	m := s.Member
 	if t.Status != nil {
@@ -95,7 +95,7 @@ func (s *MemberInstance) carryEnd(t *instance.Turn) {
 	s.CutLog(t.Cut)
 }
 
-// suspect has the other instances take in that a leader has not been heard for too long.
+// suspect tells the other instances that a leader was silent for too long.
 func (s *MemberInstance) suspect(leader protocol.MemberID) {
 	for _, o := range s.Member.InForce {
 		if o != s {
@@ -129,7 +129,8 @@ func (s *MemberInstance) TakeBatch() *intake.Batch {
 
 func (s *MemberInstance) NoteLoad(load instance.Load) { s.load = load }
 
-// TakeReads implements instance.Source. The first instance begins a group, and has the other instances asked too.
+// TakeReads implements instance.Source. The first instance begins a group, and requests read indexes of the other
+// instances too.
 func (s *MemberInstance) TakeReads() []*intake.ReadGroup {
 	asked, gathered := s.reads.Take(s.Member.Progress.Asking())
 	for _, g := range gathered {
@@ -140,8 +141,8 @@ func (s *MemberInstance) TakeReads() []*intake.ReadGroup {
 	return asked
 }
 
-// beginRead makes a group wait for the read indexes of all instances, and hands it to those but the first, which calls
-// it. It reports false if the group has ended.
+// beginRead makes a group wait for the read indexes of all instances, and passes it to all instances except the
+// first, which calls it. It reports false if the group has ended.
 func (r *Running) beginRead(g *intake.ReadGroup) bool {
 	c := r.Crew
 	if !r.Progress.Ask(g, c.since, c.ids) {
@@ -161,7 +162,7 @@ func (s *MemberInstance) handRead(g *intake.ReadGroup) {
 	}
 }
 
-// retire ends what the member does through the instance, and has other instances do it.
+// retire ends the member's proposals and reads in the instance, and moves them to other instances.
 func (s *MemberInstance) retire() {
 	m := s.Member
 	batches, groups := s.Hosted.Retire()
@@ -169,7 +170,7 @@ func (s *MemberInstance) retire() {
 	m.askAgain(append(s.reads.Retire(), groups...))
 }
 
-// again has batches taken again.
+// again returns batches to the queue.
 func (m *Member) again(batches []*intake.Batch) {
 	if len(batches) > 0 {
 		m.Env.Violate(m.ID, m.Proposals.Again(batches))
@@ -187,7 +188,7 @@ func (s *MemberInstance) Weave(t instance.InstanceRounds, wake []protocol.Instan
 
 func (s *MemberInstance) Wanted() order.Slot { return s.Member.weaver.Want(s.Instance) }
 
-// send sends a message, or has the instance know why it is not sent.
+// send sends a message, or reports to the instance why it cannot.
 func (s *MemberInstance) send(msg *protocol.Message) {
 	sent, err := s.sender.Send(msg)
 	switch {
@@ -198,7 +199,7 @@ func (s *MemberInstance) send(msg *protocol.Message) {
 	}
 }
 
-// unsent carries out what follows from a message that cannot be read here.
+// unsent handles a message whose entries or bodies cannot be read here.
 func (s *MemberInstance) unsent(msg *protocol.Message, err error) {
 	at, _ := s.Member.Progress.At()
 	u := s.Hosted.Unsent(msg, err, at.Point(s.Instance).Index)
@@ -236,7 +237,7 @@ func (s *MemberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]
 	return w.transmit(msg, stream, frame)
 }
 
-// judgeUnsent judges whether a message may be unreadable for that reason.
+// judgeUnsent checks whether a message may be unreadable for that reason.
 func (s *MemberInstance) judgeUnsent(msg *protocol.Message, err error, remedy instance.Remedy) {
 	w := s.Member.Env
 	var load *member.LoadError
@@ -253,7 +254,7 @@ func (s *MemberInstance) judgeUnsent(msg *protocol.Message, err error, remedy in
 	case errors.As(err, &unheld) && unheld.Ref.Index <= s.Inst.Core().Status().Commit:
 		// Likewise. The entry is committed now, and its body was released or is being restored.
 	case errors.As(err, &unheld) && s.Member.replacedBody(unheld.Ref):
-		// Likewise. Something else was accepted in that slot, from somebody who needs the message no more.
+		// Likewise. Another value was accepted in that slot, from a member that does not need the message any more.
 	case errors.Is(err, device.ErrIO): // of a body
 	case errors.As(err, &damage):
 		// The member holds damaged bytes. A copy of them is on its way.
@@ -262,13 +263,13 @@ func (s *MemberInstance) judgeUnsent(msg *protocol.Message, err error, remedy in
 	}
 }
 
-// replacedBody reports whether the body of a later proposal took this one's place.
+// replacedBody reports whether the body of a later proposal replaced this one.
 func (r *Running) replacedBody(ref protocol.BodyRef) bool {
 	held, ok := r.Body.Store.Find(uint32(ref.Instance), uint64(ref.Index))
 	return ok && held.Term > uint64(ref.Term)
 }
 
-// submit hands the records of all steps up to seq to the disk.
+// submit passes the records of all steps up to seq to the disk.
 func (s *MemberInstance) submit(records []wal.Record, seq uint64) {
 	m := s.Member
 	if m.Own.MutantName() == member.MutantDurableEarly {
@@ -293,7 +294,7 @@ func (s *MemberInstance) submit(records []wal.Record, seq uint64) {
 	m.Writer.Submit(records, func(err error) { s.wrote(seq, nth, commit, err) })
 }
 
-// CutLog cuts the front of the log up to an entry, with the bodies; 0: nothing is to be cut.
+// CutLog removes the log up to an entry, with the bodies; 0: nothing.
 func (s *MemberInstance) CutLog(at protocol.Index) {
 	if at == 0 || !s.Member.Up {
 		return
@@ -312,7 +313,7 @@ func (s *MemberInstance) commit(c intake.CommittedEntries) {
 	}
 }
 
-// carryReads has groups wait until what their read indexes say is applied, and fails those that get none.
+// carryReads makes groups wait until their read indexes are applied, and fails the groups that get none.
 func (s *MemberInstance) carryReads(t *instance.Turn) {
 	for i := range t.ReadIndexes {
 		s.readIndex(t.ReadIndexes[i].Group, t.ReadIndexes[i].Index)
@@ -339,7 +340,7 @@ func (s *MemberInstance) readIndex(g *intake.ReadGroup, index protocol.Index) {
 	}
 }
 
-// Crew is the instances in force on a member. It implements instance.Siblings.
+// Crew is the active instances of a member. It implements instance.Siblings.
 type Crew struct {
 	ids       []protocol.InstanceID
 	since     protocol.Round
@@ -349,8 +350,8 @@ type Crew struct {
 // IDs implements instance.Siblings, as the methods below do.
 func (c *Crew) IDs() []protocol.InstanceID { return c.ids }
 
-// Load is what an instance is known to have to do. If the next batch must go to a certain instance,
-// all others seem to have a great deal to do.
+// Load is the known load of an instance. If the next batch must go to a certain instance, all others appear to have a
+// high load.
 func (c *Crew) Load(i int) instance.Load {
 	s := c.Instances[i]
 	if to := s.Member.destination(); to != 0 && to != s.Instance {
@@ -371,5 +372,5 @@ func (c *Crew) Wake(i int) {
 	s.wake()
 }
 
-// First is the crew without the instances after the first n, as a member knows it that has not heard of those.
+// First returns the first n instances of the crew, as a member sees it that does not know the others yet.
 func (c *Crew) First(n int) *Crew { return &Crew{ids: c.ids[:n], Instances: c.Instances[:n]} }

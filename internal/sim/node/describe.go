@@ -15,7 +15,7 @@ func Mark(on bool, text string) string {
 	return ""
 }
 
-// describe writes what matters in a message.
+// describe formats the important fields of a message.
 func (w *Environment) describe(m *protocol.Message) string {
 	var b strings.Builder
 	if m.Instance > FirstInstance {
@@ -77,7 +77,7 @@ func describeEntry(e *protocol.Entry) string {
 	return text
 }
 
-// describeConfig tells the voters of a configuration, those that leave, and the learners.
+// describeConfig formats the voters of a configuration, the voters that leave, and the learners.
 func describeConfig(payload []byte) string {
 	c, err := protocol.DecodeConfig(payload)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package node is the members of a simulated cluster: the code of production, on virtual time, with simulated
-// disks and links. What a member does and says goes to the judges. It knows nothing of faults, clients and the
-// phases of a run: an Observer is told what these want to know.
+// Package node has the members of a simulated cluster: the code of production, on virtual time, with simulated disks
+// and links. Judges check all that a member does and sends. The package does not depend on faults, clients and the
+// phases of a run: it reports to them through an Observer.
 //
 //   - environment.go: what members run in. observer.go: what is told to others. settings.go, unequal.go: settings.
 //   - member.go, inspect.go: a member with its disk, and what others ask of it. What a crash loses is in Running.

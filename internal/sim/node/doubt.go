@@ -4,9 +4,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What a member on a copy of its disk does until it knows what the copy lacks.
+// A member that runs on a copy of its disk, until it knows what is missing in the copy.
 
-// Doubt is what concerns a member that runs on a hot copy, until it has heard the leader who knows.
+// Doubt is the state of a member that runs on a hot copy, until it has a message of the leader that knows.
 type Doubt struct {
 	Leader *Member
 	Life   int // of the leader
@@ -14,10 +14,9 @@ type Doubt struct {
 	Last   protocol.Index // of the copy
 }
 
-// hears reports whether a member may take a message. While it is in doubt, it hears only the
-// heartbeats of the leader who knows: what that leader sends again could make the copy whole before.
-// A heartbeat that names more than the copy holds ends that, unless power is lost before the member
-// has noted it.
+// hears reports whether a member may receive a message. In doubt, it receives only heartbeats of the leader that
+// knows: entries that this leader sends again could complete the copy first. A heartbeat that names more than the
+// copy has ends the doubt, unless power is lost before the member has recorded it.
 func (m *Member) hears(msg *protocol.Message) bool {
 	d := m.Doubt
 	if d == nil {
@@ -36,8 +35,8 @@ func (m *Member) hears(msg *protocol.Message) bool {
 	return true
 }
 
-// endDoubt ends the doubt once the member has taken in what it heard: it goes on all the same. A member that waits for
-// links before it takes part takes in nothing yet.
+// endDoubt ends the doubt once the member has processed the message and continues all the same. A member that waits
+// for links before it takes part processes nothing yet.
 func (m *Member) endDoubt() {
 	m.Later(m.Env.Set.Heartbeat+m.Env.Set.HopMax, func() {
 		if m.silent {

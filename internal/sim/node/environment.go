@@ -10,18 +10,17 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Environment is what members run in: time, links, the other members, and judges. It knows nothing of faults and
-// clients: what members do that these want to know is told to the observer.
+// Environment is the environment of members: time, links, the other members, and judges. It does not depend on faults
+// and clients: it reports to them through the observer.
 type Environment struct {
 	world.Base
-	draw.Chances // of all chance but that of the run itself, which is Base.Rand
+	draw.Chances // of all chance except that of the run itself, which is Base.Rand
 	Set          *Settings
 	Observer     Observer
 
-	Members []*Member // ids 1 …, in order; also those added later
+	Members []*Member // ids 1 …, in order, with members that are added later
 	Net     device.Network
-	// Acquainted is, for a pair of members, the highest life of the second with which the first has
-	// had a link.
+	// Acquainted is, for a pair of members, the highest incarnation of the second that had a link with the first.
 	Acquainted map[device.Pair]uint64
 	Messages   int // sent so far
 
@@ -50,7 +49,7 @@ func (w *Environment) LeaderOf(instance protocol.InstanceID) (leader *Member) {
 	return leader
 }
 
-// UpAnd lists the members that run and for which holds is true.
+// UpAnd lists the running members for which holds is true.
 func (w *Environment) UpAnd(holds func(*Member) bool) (list []*Member) {
 	for _, m := range w.Members {
 		if m.Up && holds(m) {

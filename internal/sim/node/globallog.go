@@ -9,11 +9,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What members do so that their instances make one log, and what is judged of it.
+// The merging of instances into one log, and its judges.
 
 var slotsSkipped = count.New("skips", "skips", count.Woven)
 
-// Named is the instance's name for the trace, where there may be several.
+// Named returns the instance's name for the trace, if there may be several.
 func (w *Environment) Named(instance protocol.InstanceID) string {
 	if w.Set.Instances == 0 {
 		return ""
@@ -21,8 +21,7 @@ func (w *Environment) Named(instance protocol.InstanceID) string {
 	return fmt.Sprintf(" of instance %d", instance)
 }
 
-// scatter chooses where the next batch goes, at the time when one is taken. Mostly that is the
-// instance that suits best.
+// scatter chooses the instance of the next batch, when a batch is taken. Usually that is the best one.
 func (m *Member) scatter() {
 	m.favorite = 0
 	if n := len(m.InForce); n > 1 && m.Env.Chance(m.Env.Set.Weave.Scatter) {
@@ -30,7 +29,7 @@ func (m *Member) scatter() {
 	}
 }
 
-// destination is the instance in force that must take the next batch; 0: the one that suits best.
+// destination returns the active instance that must take the next batch; 0: the best one.
 func (m *Member) destination() protocol.InstanceID {
 	for _, id := range []protocol.InstanceID{m.Env.Route, m.favorite} {
 		if slices.Contains(m.Crew.ids, id) {
@@ -40,13 +39,13 @@ func (m *Member) destination() protocol.InstanceID {
 	return 0
 }
 
-// Settled reports whether all instances have followed the last membership change of the first one,
-// so that the next change may begin.
+// Settled reports whether all instances have completed the last membership change of the first one, so that the next
+// change may begin.
 func (r *Running) Settled() bool {
 	return len(r.Applier.Instances) == 1 || member.Settled(&r.Witness.Latest.Config, r.Applier.Configs())
 }
 
-// Config is the instance's membership as of what is applied.
+// Config returns the instance's applied membership.
 func (s *MemberInstance) Config() protocol.Config {
 	if in := s.Member.Applier.Of(s.Instance); in != nil {
 		return in.Config
@@ -54,7 +53,7 @@ func (s *MemberInstance) Config() protocol.Config {
 	return s.Member.Applier.Config()
 }
 
-// judgeSkip judges that leaders do not skip slots that their logs fill (N4).
+// judgeSkip checks that leaders do not skip slots that their logs fill (N4).
 func (c *Witness) judgeSkip(r *protocol.Record) error {
 	if r.Kind != protocol.RecordEntry || r.Entry.Kind != protocol.EntrySkip || c.Latest.Role != protocol.Leader {
 		return nil
@@ -66,8 +65,8 @@ func (c *Witness) judgeSkip(r *protocol.Record) error {
 	return nil
 }
 
-// judgeCut judges that an instance's log is cut only up to a durable snapshot (N5), and given up only
-// when no snapshot needs it: the newest may be damaged when it is needed.
+// judgeCut checks that an instance's log is cut only up to a durable snapshot (N5), and deleted only when no snapshot
+// needs it: the newest one may turn out to be damaged.
 func (s *MemberInstance) judgeCut(at protocol.Index) {
 	if all, err := s.Member.Snaps.Positions(); at == member.AllIndexes && err == nil && len(all) > 0 {
 		f, err := s.Member.Snaps.Open(all[0])
@@ -80,7 +79,7 @@ func (s *MemberInstance) judgeCut(at protocol.Index) {
 	}
 }
 
-// Gap says which instance is behind on this member in the global log; "" if none is.
+// Gap returns the instance that is behind in the global log on this member; "" if none is.
 func (m *Member) Gap() string {
 	if !m.Env.Set.Woven() {
 		return ""

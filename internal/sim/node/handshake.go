@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// How two members make a handshake, by the rules of production, before one takes what the other sends.
+// Handshakes of two members, by the rules of production, before one accepts messages of the other.
 
 var (
 	linksRefusedByBirth = count.New("links_refused_between_members_that_began_with_different_states", "links refused between members that began with different states", count.Bodiless)
@@ -21,8 +21,8 @@ var (
 	heardOthersFirst    = count.New("members_that_heard_others_first", "members that heard others first")
 )
 
-// linked reports whether a member may take what a process of another member sent. The two make a
-// handshake as the links do, by the rules of production.
+// linked reports whether a member may accept messages of a process of another member. The two make a handshake as the
+// links do, by the rules of production.
 func (w *Environment) linked(from *Member, life int, to *Member) bool {
 	admitted, gone := to.admits(from.ID)
 	l := w.Net.Link(from.ID, to.ID)
@@ -64,8 +64,8 @@ func (w *Environment) linked(from *Member, life int, to *Member) bool {
 	return true
 }
 
-// admits reports whether another member may link to this one. gone says that it was removed; else a refusal is for the
-// lineage, and comes after both have heard who the other one is.
+// admits reports whether another member may link to this one. gone: it was removed. Any other refusal is for the
+// lineage, after both know the identity of the other.
 func (r *Running) admits(id protocol.MemberID) (admitted, gone bool) {
 	if r.Links.Has(id) {
 		return true, false
@@ -74,14 +74,15 @@ func (r *Running) admits(id protocol.MemberID) (admitted, gone bool) {
 	return reason == 0, reason.Final()
 }
 
-// SameLineage reports whether the lineages that two members know are the same. They are compared before anything else that
-// the two say.
+// SameLineage reports whether the lineages that two members know are the same. They are compared before everything
+// else.
 func SameLineage(from, to *Member) bool {
 	a, b := from.Handshakes.Lineage(), to.Handshakes.Lineage()
 	return a == 0 || b == 0 || to.Handshakes.Relate(from.ID, a, 0) == nil && from.Handshakes.Relate(to.ID, b, 0) == nil
 }
 
-// Meet lets two members say who they are and who they take each other for. It returns why each of them refuses.
+// Meet exchanges the identities of two members, and those that each expects of the other. It returns the reason of
+// each refusal.
 func Meet(from, to *Member) (atFrom, atTo error) {
 	tellsTo, tellsFrom := from.Handshakes.Takes(to.ID), to.Handshakes.Takes(from.ID)
 	atTo = to.Handshakes.Meet(from.ID, from.who, tellsTo)
@@ -93,7 +94,7 @@ func Meet(from, to *Member) (atFrom, atTo error) {
 	return atFrom, atTo
 }
 
-// Related tells both members the other one's lineage, as a handshake does.
+// Related gives each of two members the lineage of the other, as a handshake does.
 func Related(from, to *Member) bool {
 	tells := to.Handshakes.Lineage()
 	related := to.Handshakes.Relate(from.ID, from.Handshakes.Lineage(), from.Handshakes.Founders()) == nil &&
@@ -103,9 +104,9 @@ func Related(from, to *Member) bool {
 	return related
 }
 
-// beganAlike reports whether two members may have a link, as far as the beginning of their clusters goes. A founder
-// without the state has no link to a member that joins: that one would learn from it that the cluster began empty, and
-// need a new disk too.
+// beganAlike reports whether the initial states of their clusters permit a link between two members. A founder
+// without the state has no link to a joining member, which would learn from it that the cluster began empty, and
+// would need a new disk too.
 func (w *Environment) beganAlike(from, to *Member) bool {
 	if from.Odd && to.Handshakes.Birth().Unknown || to.Odd && from.Handshakes.Birth().Unknown {
 		return false
@@ -121,8 +122,8 @@ func (w *Environment) beganAlike(from, to *Member) bool {
 	return false
 }
 
-// learnsBirth lets a member that joins learn with which state the cluster began, if the other one knows. It reports
-// whether the link may be used.
+// learnsBirth gives a joining member the initial state's name, if the other member knows it. It reports whether the
+// link may be used.
 func learnsBirth(m, o *Member) bool {
 	b := o.Handshakes.Birth()
 	if b.Unknown {
@@ -141,8 +142,8 @@ func learnsBirth(m, o *Member) bool {
 	return true
 }
 
-// followsOther judges a link with a member that joined the other cluster: only one that joins and has no log may have it,
-// and it belongs to the other cluster from now on.
+// followsOther judges a link with a member that joined the other cluster: only a joining member without a log may
+// have it, and it belongs to the other cluster from now on.
 func followsOther(m, o *Member) {
 	switch {
 	case !o.Misled || m.Misled:
@@ -154,14 +155,14 @@ func followsOther(m, o *Member) {
 	}
 }
 
-// HasLog reports whether a member has a log, or has promised something.
+// HasLog reports whether a member has a log, or has made a promise.
 func (r *Running) HasLog() bool {
 	st := r.Inst.Core().Status()
 	return st.Last > 0 || st.Term > 0
 }
 
-// compareEarly compares what this member has learned of its log with members that it met before, and ends links with those
-// that have another log.
+// compareEarly compares the lineage that this member has just learned with the members that it met before, and ends
+// links to members with another log.
 func compareEarly(m *Member) {
 	for _, id := range m.Handshakes.Unchecked() {
 		o := m.Env.Member(id)
@@ -185,14 +186,14 @@ func (w *Environment) refused(m, other *Member, err error) {
 	}
 }
 
-// noteAcquainted notes that it is durable on the member whom it met.
+// noteAcquainted records that the member has made durable which member it met.
 func noteAcquainted(m, other *Member) {
 	if !other.Strange() && !m.Misled {
 		m.Env.Acquainted[device.Pair{From: m.ID, To: other.ID}] = other.who.Incarnation
 	}
 }
 
-// handshakeWorld gives cluster.Handshakes what it needs of the member.
+// handshakeWorld is the member as cluster.Handshakes needs it.
 type handshakeWorld struct {
 	m   *Member
 	dir *datadir.Opened
@@ -214,8 +215,7 @@ func (h handshakeWorld) Adopt(state string) error { return cluster.AdoptBirth(h.
 
 func (h handshakeWorld) RecordBirth(state string) error { return h.dir.RecordBirth(state) }
 
-// hear makes handshakes with the members of which the member was told, if it does not take part
-// before it has heard from them.
+// hear makes handshakes with the named members, if the member does not take part before they have answered.
 func (m *Member) hear() {
 	if !m.silent {
 		return
@@ -244,7 +244,7 @@ func (m *Member) hear() {
 	m.waitToTakePart()
 }
 
-// waitToTakePart waits by the member's clock, which may become slower meanwhile.
+// waitToTakePart waits by the member's clock, which may slow down meanwhile.
 func (m *Member) waitToTakePart() {
 	if m.takePart(); m.silent {
 		m.Later(time.Duration(float64(m.Handshakes.Waits(m.Clock()))/m.rate)+1, m.waitToTakePart)

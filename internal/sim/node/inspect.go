@@ -14,9 +14,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What faults, clients and phases ask of a member.
+// Queries of faults, clients and phases.
 
-// Behind reports whether the member is down, or has not applied all that is decided.
+// Behind reports whether the member is down, or has not applied all decided entries.
 func (m *Member) Behind() bool {
 	if !m.Up || m.Sick() || m.Env.Set.Woven() && m.Gap() != "" {
 		return true
@@ -27,11 +27,10 @@ func (m *Member) Behind() bool {
 	return slices.ContainsFunc(m.InForce, func(s *MemberInstance) bool { return uint64(m.Applier.Added(s.Instance)) < s.Judges.Ledger.Decided() })
 }
 
-// Owes reports whether bodies are missing on the member, or held in part where it is to hold them
-// whole. Other code judges that the bodies to which its state refers arrive. Some others may exist on no
-// member any more: the state dropped them, and others have a snapshot that says so. The member forgets
-// these with its next snapshot, and without writes there may be none. Until then an instance may wait
-// with a change of its members.
+// Owes reports whether bodies are missing on the member, or are fragments that should be whole. Other code judges
+// that the bodies that its state references arrive. Some other bodies may exist on no member any more: the state
+// dropped them, and other members have a later snapshot. The member forgets these with its next snapshot, and without
+// writes there may be none. Until then an instance may delay a membership change.
 func (m *Member) Owes() bool {
 	return m.Up && m.Body.kept.Lacking()+m.Body.kept.Short() > 0
 }
@@ -39,13 +38,13 @@ func (m *Member) Owes() bool {
 // Last is the last index in the instance's log.
 func (s *MemberInstance) Last() protocol.Index { return s.Witness.Core.Status().Last }
 
-// InstancesApplied is how many instances there are as far as the member's state knows.
+// InstancesApplied returns the number of instances in the member's state.
 func (r *Running) InstancesApplied() int {
 	at := r.Applier.Cursor()
 	return len(at.Points)
 }
 
-// Twice reports whether a body stands in two places, because it was proposed twice.
+// Twice reports whether a body is in two entries, because it was proposed twice.
 func (r *Running) Twice(b *wal.Body) bool {
 	found := false
 	r.Body.Store.Each(func(o wal.Body) bool {
@@ -55,9 +54,8 @@ func (r *Running) Twice(b *wal.Body) bool {
 	return found
 }
 
-// Opens reports whether the log on a disk opens with a snapshot; nil means the newest whole one
-// there. With knows the damage must be noticed. At the end of a log, damage looks like a write that
-// was never finished, until more is written behind it.
+// Opens reports whether the log on a disk opens with a snapshot; nil: the newest valid one there. With knows, the
+// damage must be detected. At the end of a log, damage looks like an unfinished write until more is written after it.
 func (m *Member) Opens(d *device.Disk, meta *member.Meta, knows bool) bool {
 	if meta == nil {
 		snaps, err := datadir.OpenSnapshots(d, SnapDir)
@@ -89,7 +87,7 @@ func (m *Member) Opens(d *device.Disk, meta *member.Meta, knows bool) bool {
 	return true
 }
 
-// ReadAll verifies once everything that is held.
+// ReadAll verifies all data of the member once.
 func (m *Member) ReadAll() {
 	if !m.Up {
 		return
@@ -104,8 +102,8 @@ func (m *Member) ReadAll() {
 	next()
 }
 
-// JudgeTurnedAway judges that a command is not refused because a member was removed, if that is another member than the
-// one that was asked. The next leader takes the command.
+// JudgeTurnedAway checks that a command is refused because of a removal only if the asked member itself was removed.
+// Otherwise the next leader takes the command.
 func (m *Member) JudgeTurnedAway(number int, err error) {
 	var refused *member.RefusedError
 	if !errors.As(err, &refused) || refused.Reason != protocol.ReasonRemoved {
@@ -116,7 +114,7 @@ func (m *Member) JudgeTurnedAway(number int, err error) {
 	}
 }
 
-// SubmitBodies writes records of bodies, as what keeps the member's bodies does.
+// SubmitBodies writes records of bodies, as the body keeper does.
 func (m *Member) SubmitBodies(records []wal.Record, done func()) {
 	(&bodyWorld{m, m.Running}).Submit(records, done)
 }

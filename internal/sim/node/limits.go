@@ -9,16 +9,16 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Limits that a member keeps: of its files, and of what its leaders have in flight.
+// Limits of a member: the size of its files, and the messages that its leaders have in flight.
 
-// JudgeLogSize judges that snapshots keep the log short. The log may go back to the snapshot before
-// the last one, in whole segments, and have some segments more. What is applied at once lies between
-// two snapshots, however much it is.
+// JudgeLogSize checks that snapshots keep the log short. The log may begin at the snapshot before the last one, in
+// whole segments, and have some more segments. Entries that are applied at once are between two snapshots, whatever
+// their size.
 func (m *Member) JudgeLogSize() error {
 	s := m.Own
 	limit := 8*int64(s.SnapshotBytes) + 2*m.between + 2*s.KeepLogBytes + 64*s.SegmentBytes + 8*int64(s.Padding+s.BatchBytes)
-	// A compaction moves as many cells as an eighth of what was written since the last one, and the others hold up the
-	// log. They may be gone by now, and no compaction came since.
+	// A compaction moves cells of an eighth of the bytes that were written since the last one, and the other cells keep
+	// the log long. They may be replaced by now, without a compaction since.
 	limit += 8 * max(m.CellBytes, m.Log.CellBytes())
 	limit *= int64(max(len(m.InForce), s.Instances)) // the logs of retired instances stay
 	switch {
@@ -33,8 +33,8 @@ func (m *Member) JudgeLogSize() error {
 	return nil
 }
 
-// JudgeBodyFiles judges that files of bodies that are not needed any more are given back. A file of
-// which most is dead is emptied. Some files may be dead for the moment, or hold a damaged body.
+// JudgeBodyFiles checks that files without needed bodies are deleted. A file that is mostly dead is compacted. Some
+// files may be dead for the moment, or have a damaged body.
 func (m *Member) JudgeBodyFiles() error {
 	store, set := m.Body.Store, &m.Env.Set.Bodies
 	live, total := store.Size()
@@ -47,7 +47,7 @@ func (m *Member) JudgeBodyFiles() error {
 	return nil
 }
 
-// Judge judges, at a tick, what a leader has in flight, and how long its disk may stand still.
+// Judge checks, at a tick, the messages that a leader has in flight, and how long its disk has been stalled.
 func (s *MemberInstance) Judge() {
 	m, w := s.Member, s.Member.Env
 	if w.Set.Woven() && s.ticked {
@@ -58,7 +58,7 @@ func (s *MemberInstance) Judge() {
 	}
 	now := s.Inst.Core().Status()
 	s.judgePrompt(&now)
-	awake := time.Duration(float64(w.Now()-m.still()) * m.rate) // since the process itself last stood still
+	awake := time.Duration(float64(w.Now()-m.still()) * m.rate) // since the last pause of the process itself
 	if d := min(m.Clock()-s.unwritten, awake); s.unwritten != 0 && d > (protocol.StallTimeouts+1)*w.Set.Election {
 		w.Violate(m.ID, fmt.Errorf("it leads instance %d, and its disk has stood still for %s", s.Instance, d))
 	}

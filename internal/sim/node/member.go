@@ -43,67 +43,66 @@ const FirstInstance protocol.InstanceID = 1
 // clusterID is the simulated cluster's id.
 const clusterID = 1
 
-// Member is one process of the simulated cluster, and its disk. It does what the event loops of
-// production do around the pure parts of package member, on virtual time.
+// Member is one process of the simulated cluster, and its disk. It replaces the event loops of production around the
+// pure parts of package member, on virtual time.
 type Member struct {
 	process
 	drive
-	// Own are the member's settings: those of the run, or its own where members are unequal.
+	// Own are the member's settings: those of the run, or different ones if members are unequal.
 	Own *Settings
-	// Saved is the disk of a state machine that keeps its own state. It has what the state machine
-	// made durable, or more.
+	// Saved is the disk of a state machine that keeps its own state. It has everything that the state machine made
+	// durable, or more.
 	Saved *machine.State
 	// Astray is by how much the state machine of this incarnation is ahead of the log; usually 0.
 	Astray protocol.Position
-	// CellBytes is the most that the cells in its log took at any tick so far.
+	// CellBytes is the maximal size of the cells in its log at any tick so far.
 	CellBytes int64
-	// between is the most that the member applied between two snapshots of an incarnation.
+	// between is the maximal number of bytes that the member applied between two snapshots of an incarnation.
 	between int64
-	// Lagging is until when the member applies nothing.
+	// Lagging is the time until which the member applies nothing.
 	Lagging time.Duration
 
 	Join bool // not part of the first configuration
-	// Given are the members that it is told about when it starts for the first time.
+	// Given are the members that the operator names at its first start.
 	Given []protocol.Member
-	// URL is where it listens. Told: it is to be told where all members are.
+	// URL is its address. Told: it is to be told the addresses of all members.
 	URL  string
 	Told bool
 
-	Gone     bool // removed and stopped for good
-	Retiring bool // removed, and soon gone
-	Away     bool // down or cut off until a leader has cut entries that it has not got
-	Apart    bool // it was founded apart, and lives in a world of its own
+	Gone     bool // removed and stopped forever
+	Retiring bool // removed, and about to stop
+	Away     bool // down or cut off until a leader has cut entries that it needs
+	Apart    bool // it was founded separately, and runs in a world of its own
 	Misled   bool // it joined another cluster of the same members
-	Odd      bool // it began without the state with which the cluster began
-	started  bool // it has once been started
+	Odd      bool // it began without the cluster's initial state
+	started  bool // it was started at least once
 
-	*Running // of the present incarnation, or the last one
+	*Running // of the current incarnation, or the last one
 }
 
-// drive is the disk that a member has at present, and what is known of it.
+// drive is the current disk of a member, with its faults.
 type drive struct {
 	Disk  *device.Disk
 	Short Shortage // of space on the disk
-	// Strangers is how often the member got another disk. Restored says whether that is an old copy.
+	// Strangers is the number of times that the member got another disk. Restored: it is an old copy.
 	Strangers int
 	Restored  bool
-	Doubt     *Doubt // set: on a hot copy, it has not yet heard who knows what the copy does not have
-	Lives     uint64 // how many incarnations began on the disk
+	Doubt     *Doubt // set: it runs on a hot copy, and has no message yet of the leader that knows which entries are missing
+	Lives     uint64 // the incarnations that began on the disk
 	Backup    *Backup
-	// Stalled is until when the disk stands still. Sluggish is until when a sync may last that began while
-	// the disk was slow.
+	// Stalled is the end of the disk's stall. Sluggish is the latest end of a sync that began while the disk was slow.
 	Stalled, Sluggish time.Duration
 	Slow              bool
-	Late              bool // it is slower than others, while nothing fails
+	Late              bool // it is slower than others, without a failure
 }
 
 // Running is what a crash loses.
 type Running struct {
-	// InForce are the instances in force, in ascending order. The first one, whose membership is
-	// the cluster's, is embedded too, because it is often the only one.
+	// InForce are the active instances, in ascending order. The first one, whose membership is the cluster's, is
+	// embedded too, because it is often the only one.
 	InForce []*MemberInstance
 	*MemberInstance
-	Crew     *Crew // instances, as they know each other
+	Crew     *Crew // the instances, as they see each other
 	Began    time.Duration
 	weaver   instance.WantedRounds
 	dir      *datadir.Opened
@@ -119,13 +118,12 @@ type Running struct {
 	Handshakes cluster.Handshakes
 	silent     bool // a member without a log: it does not take part yet
 	Links      *cluster.Links
-	// dials are the members that it dials where they are.
+	// dials are the members that it dials at the right address.
 	dials map[protocol.MemberID]bool
 
 	drops []droppedBody
 
-	// instances decides which instances there are. retired are those that are no longer in force and
-	// stay for a while.
+	// instances decides which instances are active. retired are no longer active and stay for a while.
 	instances *lifecycle.Instances[*MemberInstance]
 	Retired   []*MemberInstance
 
@@ -135,7 +133,7 @@ type Running struct {
 	favorite  protocol.InstanceID
 	inbox     int // bytes of messages that wait for turns
 
-	gathering  [2]*readers // the groups that new readers join: plain ones, and barriers
+	gathering  [2]*readers // the groups that new readers join: plain reads, and barriers
 	Operations cluster.Executions
 	Executing  []*cluster.Execution // of operators
 
@@ -145,7 +143,7 @@ type Running struct {
 	applying
 	// snapshots
 	Snapped order.Cursor // the newest that is durable, also if others sent it and Apply has not seen it
-	cutAt   int64        // how much had been applied in this life when the newest snapshot was written
+	cutAt   int64        // bytes applied in this incarnation when the newest snapshot was written
 	health  damage.DiskHealth
 	scrub   *damage.Scrub // nil: nothing is scrubbed
 }
@@ -158,7 +156,7 @@ func NewMember(w *Environment, id protocol.MemberID) *Member {
 	}
 }
 
-// fail stops the member: its disk failed, or it found something that must not be.
+// fail stops the member: its disk failed, or it found an inconsistency.
 func (m *Member) fail(err error) {
 	m.Env.Tracef("%s stops: %v", m.ID, err)
 	m.Env.Observer.Failed(m, err)
@@ -175,13 +173,13 @@ func (m *Member) Crash() {
 	m.Life++ // the rest of this step then finds the member down
 	m.Disk = m.Disk.Crash(m.Env.Rand)
 	if m.Machines.First.Durable() && m.Env.Chance(0.5) {
-		m.Saved = m.Machines.First.Freeze() // its own transactions may be further than the last Sync
+		m.Saved = m.Machines.First.Freeze() // its own transactions may be ahead of the last Sync
 	}
 	m.Paused, m.Stalled, m.Sluggish, m.delayed, m.Lagging = 0, 0, 0, 0, 0
 	m.Frozen = false
 }
 
-// Admit runs what a client asks for, as soon as the process can take it in.
+// Admit runs a client's request as soon as the process can accept it.
 func (m *Member) Admit(do func()) {
 	if m.Frozen {
 		do()
@@ -253,8 +251,8 @@ func (r *Running) Of(instance protocol.InstanceID) *MemberInstance {
 	return r.Among(r.Retired, instance)
 }
 
-// Propose asks the member to replicate the command of an operation, with its body if it has one, and with
-// options unless these are nil. to is where it puts the command. done is called once, unless the member stops before that.
+// Propose asks the member to replicate the command of an operation, with its body if it has one, and with options
+// unless these are nil. It puts the command into to. done is called once, unless the member stops first.
 func (m *Member) Propose(to commands, bytes []byte, op *history.Operation, o *protocol.ProposeOptions, done intake.Done) {
 	body := op.Body
 	m.Admit(func() {
@@ -294,7 +292,7 @@ func (m *Member) WakeTakers() {
 	instance.WakeTakers(m.Crew, m.Env.Set.Keyed, 0, func(i int) { m.InForce[i].wake() })
 }
 
-// syncTime is how long a sync takes that begins now.
+// syncTime returns the duration of a sync that begins now.
 func (m *Member) syncTime() time.Duration {
 	s := m.Env.Set
 	d := m.Env.Between(s.SyncMin, s.SyncMax)
@@ -308,7 +306,7 @@ func (m *Member) syncTime() time.Duration {
 	return d
 }
 
-// settled frees what a batch takes of the limit on proposals.
+// settled releases a batch's share of the limit on proposals.
 func (r *Running) settled(b *intake.Batch) { r.Proposals.Settled(b) }
 
 // LeadsAny reports whether the member believes that it leads some instance.
@@ -320,10 +318,10 @@ func (m *Member) Replaced() bool {
 	return slices.ContainsFunc(m.InForce, func(s *MemberInstance) bool { return s.Leads() && m.Env.LeaderOf(s.Instance) != m })
 }
 
-// Strange reports whether the member runs on another disk than the one that others know it by.
+// Strange reports whether the member runs on another disk than the one that other members know.
 func (m *Member) Strange() bool { return m.Strangers > 0 || m.Odd }
 
-// Judged is the member's number for the judges.
+// Judged returns the member's number for the judges.
 func (m *Member) Judged() uint64 {
 	n := uint64(m.ID) | uint64(m.Strangers)<<32
 	if m.Odd {
@@ -332,7 +330,7 @@ func (m *Member) Judged() uint64 {
 	return n
 }
 
-// Reached says how far a member has come, to find the one that knows the latest membership.
+// Reached returns a member's progress, to find the member with the latest membership.
 func (r *Running) Reached() protocol.Position {
 	at := r.Applier.Cursor()
 	if at.Keyed {
@@ -347,12 +345,12 @@ func (r *Running) Sick() bool { return r.Machines.First.Damage() != nil }
 // CheckState does what replica.Replica.CheckState does.
 func (m *Member) CheckState() { m.Push(apply.ApplyItem{Halt: true}) }
 
-// Stateless reports whether the member does not have the state yet with which the cluster began.
+// Stateless reports whether the member does not have the cluster's initial state yet.
 func (m *Member) Stateless() bool {
 	return m.Env.Set.Birth != "" && !m.Strange() && (m.Saved == nil || m.Saved.Birth == "")
 }
 
-// commands is where clients put commands: a member's proposals, or a client's queue before them.
+// commands accepts clients' commands: a member's proposals, or a client's queue in front of them.
 type commands interface {
 	Add(now func() time.Duration, command []byte, done intake.Done) (fresh bool, err error)
 	AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done intake.Done) (fresh bool, err error)
@@ -377,9 +375,9 @@ func (m *Member) Withdraw(t intake.Ticket, then func()) {
 	})
 }
 
-// judgeHeldBatch judges that the member has applied all that the commands of a batch are to follow, where the
-// member sees to that and not the core. By what takes effect alone it could not be judged: in some protocols
-// what is accepted takes effect before all that is proposed later anyway.
+// judgeHeldBatch checks that the member has applied everything that the commands of a batch must follow, if the
+// member ensures that and not the core. Results alone do not show it: in some protocols accepted commands take effect
+// before all later proposals anyway.
 func judgeHeldBatch(m *Member, b *intake.Batch) {
 	if b == nil || len(m.Env.History.Tokens) == 0 || m.Env.Set.Protocol.Core.Proposing.Tokens {
 		return
@@ -400,7 +398,7 @@ func judgeHeldBatch(m *Member, b *intake.Batch) {
 	}
 }
 
-// Applied is the last index of an instance that the state machine has applied.
+// Applied returns the last index of an instance that the state machine has applied.
 func (r *Running) Applied(instance protocol.InstanceID) protocol.Index {
 	cursor, _ := r.Progress.At()
 	return cursor.Point(instance).Index
@@ -410,11 +408,11 @@ func (r *Running) Applied(instance protocol.InstanceID) protocol.Index {
 type Backup struct {
 	Disk  *device.Disk
 	Saved *machine.State
-	Life  uint64 // the last life that began on it
-	// Alone: on this disk the member is the only voter. It decides by itself then, and asks nobody who
-	// could know better (docs/internals/identity.md).
+	Life  uint64 // the last incarnation that began on it
+	// Alone: on this disk the member is the only voter. Then it decides by itself, and asks no member that could know
+	// more (docs/internals/identity.md).
 	Alone bool
 }
 
-// Late is by how many times a slow disk's syncs take longer than those of others.
+// Late is the factor by which a slow disk's syncs take longer than others.
 const Late = 10

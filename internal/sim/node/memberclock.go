@@ -6,9 +6,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// The clock of a member, and what happens when its process stands still.
+// The clock of a member, and pauses of its process.
 
-// process is the process of a member: whether it runs, its clock, and until when it stands still.
+// process is the process of a member: whether it runs, its clock, and the end of its pause.
 type process struct {
 	Env *Environment
 	ID  protocol.MemberID
@@ -19,13 +19,12 @@ type process struct {
 	// The clock: local time is offset + rate·global time.
 	Offset time.Duration
 	rate   float64
-	// Paused is until when the process stands still.
+	// Paused is the end of the process's pause.
 	Paused time.Duration
-	// delayed is until when something waits that was to happen while the process stood still. It waits
-	// until then also if the process goes on before.
+	// delayed is the time at which events that were due during a pause happen, even if the process resumes earlier.
 	delayed time.Duration
-	// Frozen: the process stands still in the middle of a turn of all its instances, until paused.
-	// What clients ask in that time becomes part of those turns.
+	// Frozen: the process is paused in the middle of a turn of all its instances. Requests of clients in that time
+	// become part of those turns.
 	Frozen bool
 }
 
@@ -42,8 +41,7 @@ func (p *process) SetRate(rate float64) {
 	p.Env.Tracef("FAULT the clock of %s runs at %.4f", p.ID, rate)
 }
 
-// Later runs do after d, unless the process stops before. If the process is paused, do runs when
-// the process goes on.
+// Later runs do after d, unless the process stops first. If the process is paused, do runs when it resumes.
 func (p *process) Later(d time.Duration, do func()) {
 	life := p.Life
 	p.Env.After(d, func() {
@@ -53,7 +51,7 @@ func (p *process) Later(d time.Duration, do func()) {
 	})
 }
 
-// WhenAwake runs do now, or when the process goes on if it stands still.
+// WhenAwake runs do now, or when the process resumes if it is paused.
 func (p *process) WhenAwake(do func()) {
 	if p.Paused > p.Env.Now() {
 		p.delayed = max(p.delayed, p.Paused)
@@ -63,18 +61,18 @@ func (p *process) WhenAwake(do func()) {
 	do()
 }
 
-// sameLife runs do, if the process still runs that had this life.
+// sameLife runs do if the process with this incarnation still runs.
 func (p *process) sameLife(life int, do func()) {
 	if p.Up && p.Life == life {
 		p.WhenAwake(do)
 	}
 }
 
-// still is until when the process stands still, or something waits because it did.
+// still returns the end of the process's pause, or of the delays that follow from it.
 func (p *process) still() time.Duration { return max(p.Paused, p.delayed) }
 
-// tickLater plans the next tick. A process that stood still finds a tick, messages and clients at
-// the same time when it goes on. It may take them in any order.
+// tickLater schedules the next tick. A process that was paused finds a tick, messages and clients' requests at the
+// same time when it resumes. It may process them in any order.
 func (m *Member) tickLater(d time.Duration) {
 	w, life := m.Env, m.Life
 	w.After(d, func() {
@@ -88,8 +86,7 @@ func (m *Member) tickLater(d time.Duration) {
 	})
 }
 
-// Freeze lets the process stand still in the middle of a turn of each instance. The turns begin
-// just before.
+// Freeze pauses the process in the middle of a turn of each instance. The turns begin just before.
 func (m *Member) Freeze(d time.Duration) {
 	if m.Frozen || m.silent || m.Paused > m.Env.Now() {
 		return
@@ -120,7 +117,7 @@ func (m *Member) thawLater() {
 	})
 }
 
-// Thaw lets the turns go on. What clients asked meanwhile becomes part of them.
+// Thaw resumes the turns. Requests of clients meanwhile become part of them.
 func (m *Member) Thaw() {
 	m.Frozen = false
 	for _, s := range m.hosted() {

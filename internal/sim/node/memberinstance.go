@@ -19,48 +19,46 @@ var (
 	messagesHeldUp   = count.New("messages_held_up", "messages held up")
 )
 
-// MemberInstance is one instance on a running member. In production it has an event loop. The code
-// of production decides its turns. All instances of a member share its disk, state machine and
-// clients.
+// MemberInstance is one instance on a running member. It replaces the event loop of production, whose code runs its
+// turns. All instances of a member share its disk, state machine and clients.
 type MemberInstance struct {
-	// notes tell the judge of bodies about records. They are called when the outbox's records are
-	// handed to the disk.
+	// notes report records to the judge of bodies. They are called when the outbox's records are passed to the disk.
 	notes    []func() error
 	Member   *Member
 	Instance protocol.InstanceID
 	Judges   *judge.Instance
 	Inst     *instance.Instance
-	Hosted   *instance.Hosted // nil if it was retired in an earlier life
+	Hosted   *instance.Hosted // nil if it was retired in an earlier incarnation
 	sender   instance.Sender
 	Witness  *Witness
 
-	// What waits for the next turn, as in the inbox of an event loop.
+	// Input of the next turn, as in the inbox of an event loop.
 	inputs []protocol.Input
 	bytes  int // of messages in inputs
 	jobs   []func()
 	reads  intake.ReadQueue
 	tick   bool
 	news   bool // of this member's bodies
-	woken  bool // a turn is planned
-	within bool // a turn has begun: the process is frozen in it, or the instance is carrying it out
+	woken  bool // a turn is scheduled
+	within bool // a turn has begun: the process is frozen in it, or the instance executes it
 
 	load      instance.Load
 	status    *protocol.Status
-	submitted uint64         // the last step whose records were handed over
+	submitted uint64         // the last step whose records were passed to the disk
 	durable   uint64         // the last step that is durable
 	Noted     protocol.Index // the commit index that is on the disk
 	noting    protocol.Index // the commit index that is being written
 	recorded  uint64         // the last submitted step that had records
-	unwritten time.Duration  // since when records have waited for the disk, or later, by the member's clock; 0: none wait
-	Asked     protocol.Index // up to here the log was to be cut at most, or 0
+	unwritten time.Duration  // time since which records wait for the disk, or later, by the member's clock; 0: none wait
+	Asked     protocol.Index // the highest index up to which a cut of the log was requested, or 0
 	ticked    bool           // it has had a tick
 	ended     bool           // it was retired, and now only holds bodies
 	Brief     bool           // it leads, and is cut off when it first decides something
-	wish      time.Duration  // when the core is woken, by the member's clock; 0: no such turn is planned
-	prompt    prompt         // on a leader: what it is to commit next
+	wish      time.Duration  // when the core is woken, by the member's clock; 0: no such turn is scheduled
+	prompt    prompt         // on a leader: the next entry to commit
 }
 
-// open makes the member's parts of all instances from what is on its disk.
+// open creates the member's parts of all instances from its disk.
 func (m *Member) open(r *Running, dir *datadir.Opened) error {
 	r.instances = lifecycle.NewInstances[*MemberInstance](dir.Instances)
 	r.instances.Mutant = m.Env.Set.MutantName()
@@ -81,7 +79,7 @@ func (m *Member) open(r *Running, dir *datadir.Opened) error {
 	return judgeRetired(m, r)
 }
 
-// judgeRetired tells the judges of retired instances which bodies the member holds of them.
+// judgeRetired reports to the judges of retired instances which of their bodies the member has.
 func judgeRetired(m *Member, r *Running) error {
 	for _, c := range m.Env.Court.All {
 		if m.Strange() || r.instances.Pending(c.ID) || m.Among(r.InForce, c.ID) != nil {
@@ -98,7 +96,7 @@ func newMemberInstance(m *Member, instance protocol.InstanceID, c *judge.Instanc
 	return &MemberInstance{Member: m, Instance: instance, Judges: c}
 }
 
-// begin makes the instance from what was recovered.
+// begin creates the instance from the recovered log.
 func (s *MemberInstance) begin(session protocol.Session, rec *protocol.Recovered) error {
 	m, set := s.Member, s.Member.Own
 	core, err := set.newCore(m.ID, s.Instance, session, *rec)
@@ -135,7 +133,7 @@ func (s *MemberInstance) Step(in protocol.Input) {
 	}
 }
 
-// message is step for a message from a link. The limit of the inbox may refuse it.
+// message is Step for a message from a link. The limit of the inbox may refuse it.
 func (s *MemberInstance) message(msg *protocol.Message, bytes int) {
 	m := s.Member
 	if s.ended {
@@ -158,7 +156,7 @@ func (s *MemberInstance) Do(job func()) {
 	s.wake()
 }
 
-// wake plans a turn of the instance soon.
+// wake schedules a turn of the instance soon.
 func (s *MemberInstance) wake() {
 	if !s.woken && !s.ended && s.Hosted != nil && !s.Member.silent {
 		s.woken = true
@@ -166,7 +164,7 @@ func (s *MemberInstance) wake() {
 	}
 }
 
-// turn takes in all that waits, and carries out what follows from it.
+// turn processes all waiting input, and executes the output.
 func (s *MemberInstance) turn() {
 	if s.take(); s.Member.Up {
 		s.finish()
@@ -193,7 +191,7 @@ func (s *MemberInstance) take() {
 	}
 }
 
-// look reads what a turn takes in.
+// look reads the state of the member that a turn needs.
 func (s *MemberInstance) look() *instance.Happened {
 	m := s.Member
 	h := &instance.Happened{
@@ -239,20 +237,19 @@ func (s *MemberInstance) finish() {
 	}
 }
 
-// alarm has a turn begin when it is due, and no earlier. A core's wish to be woken takes the place of
-// the one before.
+// alarm schedules the turn at which the core asked to be woken. A later request of the core replaces the earlier one.
 func (s *MemberInstance) alarm(due time.Duration) {
 	m := s.Member
 	wish := due == s.Inst.WakeAt()
 	if wish && due == s.wish {
-		return // it is planned
+		return // it is scheduled
 	}
 	ring := s.wake
 	if wish {
 		s.wish = due
 		ring = func() {
 			if s.wish == due {
-				s.wish = 0 // if it is early, because the clock became slower, another one is planned
+				s.wish = 0 // if it is early, because the clock slowed down, another one is scheduled
 				s.wake()
 			}
 		}

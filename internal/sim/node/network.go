@@ -22,12 +22,12 @@ var (
 	leadersMoved        = count.New("leaders_moved", "leaders moved", count.Woven)
 )
 
-// Trip draws how long a message or an answer takes.
+// Trip draws the delay of a message or a response.
 func (w *Environment) Trip(from, to protocol.MemberID) time.Duration {
 	return w.Between(w.Net.Path(&w.Set.Distances, from, to))
 }
 
-// RoundTrip draws how long a question and its answer take.
+// RoundTrip draws the delay of a request and its response.
 func (w *Environment) RoundTrip(from, to protocol.MemberID) time.Duration {
 	lo, hi := w.Net.Path(&w.Set.Distances, from, to)
 	lo2, hi2 := w.Net.Path(&w.Set.Distances, to, from)
@@ -83,9 +83,8 @@ func (w *Environment) transmit(m *protocol.Message, stream uint32, frame []byte)
 	return true
 }
 
-// judgeFrame judges that a link would take a message. It has one entry of any size, or no more
-// bytes of entries than the setting allows, and it is as long as it was counted. Production drops a
-// message that is too long.
+// judgeFrame checks that a link would accept a message. It has one entry of any size, or no more bytes of entries
+// than the setting allows, and its length is the counted one. Production drops a message that is too long.
 func (w *Environment) judgeFrame(m *protocol.Message, length, most int) error {
 	bytes := 0
 	for i := range m.Entries {
@@ -101,14 +100,14 @@ func (w *Environment) judgeFrame(m *protocol.Message, length, most int) error {
 	return nil
 }
 
-// lost sometimes tells the sender that another member is out of reach, as a transport would.
+// lost sometimes reports to the sender that another member is unreachable, as a transport does.
 func (w *Environment) lost(m *protocol.Message) {
 	if w.Chance(0.3) {
 		w.cutOff(m)
 	}
 }
 
-// cutOff tells the sender that a link broke.
+// cutOff reports a broken link to the sender.
 func (w *Environment) cutOff(m *protocol.Message) {
 	from, to := w.Member(m.From), m.To
 	life := from.Life
@@ -124,7 +123,7 @@ func (w *Environment) cutOff(m *protocol.Message) {
 	})
 }
 
-// deliver lets a frame arrive at an instant, or later if the link stands still.
+// deliver delivers a frame at an instant, or later if the link is stalled.
 func (w *Environment) deliver(l *device.Link, at time.Duration, do func()) {
 	if !l.Waits(do) {
 		w.At(at, do)
@@ -148,19 +147,18 @@ func (w *Environment) carry(l *device.Link, m *protocol.Message, stream uint32, 
 	w.deliver(l, at, func() { w.Member(to).receive(from, life, frame, damaged) })
 }
 
-// severed reports whether a member cannot reach another one: the link is cut, or the member keeps
-// none.
+// severed reports whether a member cannot reach another one: the link is cut, or the member has none.
 func (w *Environment) severed(m *Member, to protocol.MemberID) bool {
 	return w.Net.Link(m.ID, to).Cut || m.Up && !m.Links.Has(to) || !m.reaches(w.Member(to))
 }
 
-// Memberships are those that the member has applied.
+// Memberships returns the memberships that the member has applied.
 func (r *Running) Memberships() []protocol.Config {
 	_, configs := r.Progress.At()
 	return configs
 }
 
-// relink makes the links, and what depends on them, follow the members of all instances in force.
+// relink updates the links, and what depends on them, to the members of all active instances.
 func (m *Member) relink() {
 	union := m.linked()
 	m.Body.inbox.Follow(&union)
@@ -182,8 +180,8 @@ func (r *Running) linked() protocol.Config {
 	return member.Linked(latest, r.Memberships())
 }
 
-// encode writes a message as the transport does: the head, then the bytes of each entry with its
-// body, then what the message says about bodies.
+// encode writes a message as the transport does: the head, then the bytes of each entry with its body, then the
+// message's part about bodies.
 func encode(m *protocol.Message) []byte {
 	n := protocol.MessageHeadSize + len(m.Blob)
 	for i := range m.Entries {

@@ -18,9 +18,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// How a member starts from what is on its disk.
+// Starts of a member from its disk.
 
-// Start begins a new life from what is on the disk, as replica.Open does.
+// Start begins a new incarnation from the disk, as replica.Open does.
 func (m *Member) Start() error {
 	m.Life++
 	goesAstray(m)
@@ -72,7 +72,7 @@ func (m *Member) Start() error {
 	return nil
 }
 
-// checkDirectory judges that a directory is refused before it is opened only if it is refused when it is.
+// checkDirectory checks that the inspection before opening refuses a directory only if opening it is refused too.
 func checkDirectory(d *device.Disk, c *datadir.Config) error {
 	failAt, powerAt := d.FailAt, d.PowerAt
 	d.FailAt, d.PowerAt = 0, 0
@@ -81,7 +81,7 @@ func checkDirectory(d *device.Disk, c *datadir.Config) error {
 	return err
 }
 
-// goesAstray decides, at a start, whether the member has such a state machine in this life.
+// goesAstray draws, at a start, whether this incarnation has the state machine of another log.
 func goesAstray(m *Member) {
 	m.Astray = 0
 	if w := m.Env; !w.Calm && w.Set.Astray > 0 && m.Lives > 0 && w.From(astrayLives).Yes(w.Set.Astray) {
@@ -90,7 +90,7 @@ func goesAstray(m *Member) {
 	}
 }
 
-// stateMachines are the member's state machines, with what is on its disk.
+// stateMachines returns the member's state machines, with the state on its disk.
 func stateMachines(m *Member) (machine.Set, error) {
 	w := m.Env
 	c := machine.Config{
@@ -110,7 +110,7 @@ func stateMachines(m *Member) (machine.Set, error) {
 	return machine.NewSet(c, begin.Instances())
 }
 
-// directory says what is opened of the member's disk.
+// directory returns the options to open the member's directory.
 func directory(m *Member, sm member.StateMachine) datadir.Config {
 	first := m.Env.Set.firstConfig()
 	if m.Join {
@@ -120,7 +120,7 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 	begin := m.Env.Set.begin()
 	kind := member.LogKind{Core: core.Name, Order: begin.Kind()}
 	if m.ID%2 == 1 && !m.started && core.Begins == 0 && !m.Env.Set.Noted {
-		// An earlier version does not note it, and later lives find it out. Where that rests on an entry of the first
+		// An earlier version does not record it, and later incarnations infer it. If that needs an entry of the first
 		// leader, a crash just before it leaves a log that another core may have written.
 		kind = member.LogKind{}
 	}
@@ -132,12 +132,12 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 	}
 }
 
-// logOptions are the options with which the member's log is opened.
+// logOptions returns the options to open the member's log.
 func (m *Member) logOptions(d *device.Disk, meta *member.Meta) wal.Options {
 	return wal.Options{FS: d, Dir: LogDir, SegmentBytes: m.Own.SegmentBytes, Identity: []byte{byte(m.ID)}, Cover: lifecycle.CoverOf(meta, m.Env.Set.Protocol.Core.Cells != nil)}
 }
 
-// build puts the parts of the member together.
+// build creates the parts of the member.
 func build(m *Member, meta member.Meta, skip protocol.Position) {
 	m.Writer = newWriter(m, m.Log, m.Body.Store)
 	s := m.Own
@@ -165,5 +165,5 @@ func build(m *Member, meta member.Meta, skip protocol.Position) {
 // astrayLives draws which members are started with another log's state machine.
 var astrayLives = draw.New("astray lives")
 
-// farAhead is by how much the state machine of another log is ahead. No run comes there.
+// farAhead is the distance by which the state machine of another log is ahead. No run gets that far.
 const farAhead protocol.Position = 1 << 40

@@ -12,23 +12,23 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What operators ask of members, and what members do about it, by the rules of production. Links
-// carry the requests and the answers. What was answered as done is judged.
+// Operations of operators, executed by the rules of production. Links carry the requests and the responses.
+// Operations that are reported as done are judged.
 
 var (
 	OperationsAsked = count.New("operations_asked_for", "operations asked for")
 	OperationsDone  = count.New("operations_answered_as_done", "operations done")
 )
 
-// ErrWithdrawn says that the operator does not want the operation any more.
+// ErrWithdrawn reports that the operator has withdrawn the operation.
 var ErrWithdrawn = errors.New("the operator wants it no more")
 
-// view is what the member knows of itself.
+// view returns the member's view of itself.
 func (m *Member) view() *cluster.MemberView {
 	return &cluster.MemberView{Now: m.Clock(), Instances: m.Statuses(), Applied: m.Progress}
 }
 
-// Statuses is the status of each instance in force, as it was made known last.
+// Statuses returns the last published status of each active instance.
 func (r *Running) Statuses() (all []*protocol.Status) {
 	for _, s := range r.InForce {
 		all = append(all, s.status)
@@ -36,7 +36,7 @@ func (r *Running) Statuses() (all []*protocol.Status) {
 	return all
 }
 
-// Operate has an operation carried out by the leader, and waits until it shows here.
+// Operate has an operation executed by the leader, and waits until its effect is visible here.
 func (m *Member) Operate(op cluster.Operation, patience time.Duration, answered func(*cluster.Request, error)) {
 	m.WhenAwake(func() {
 		q, waits := cluster.NewRequest(m.Operations.Config, op, m.view()), true
@@ -69,7 +69,7 @@ func (m *Member) Operate(op cluster.Operation, patience time.Duration, answered 
 	})
 }
 
-// executeAt has the leader carry an operation out. The request or its answer may be lost.
+// executeAt has the leader execute an operation. The request or the response may be lost.
 func (m *Member) executeAt(leader protocol.MemberID, op *cluster.Operation, patience time.Duration, answered func(error)) {
 	if leader == m.ID {
 		m.Execute(*op, patience, answered)
@@ -103,7 +103,7 @@ func (m *Member) executeAt(leader protocol.MemberID, op *cluster.Operation, pati
 	})
 }
 
-// convey lets do run at another member, as a request or an answer on a link does.
+// convey runs do at another member, like a request or response on a link.
 func (w *Environment) convey(from, to *Member, do func()) {
 	if w.Net.Link(from.ID, to.ID).Cut {
 		return
@@ -116,7 +116,7 @@ func (w *Environment) convey(from, to *Member, do func()) {
 	})
 }
 
-// Execute carries an operation out at this member.
+// Execute executes an operation at this member.
 func (m *Member) Execute(op cluster.Operation, patience time.Duration, answered func(error)) {
 	if op.Kind == cluster.ChangeMembers && !m.Env.Observer.WouldAsk(m, op.Changes) {
 		answered(ErrWithdrawn)
@@ -156,7 +156,7 @@ func (m *Member) Execute(op cluster.Operation, patience time.Duration, answered 
 	look()
 }
 
-// Tell gives instances inputs.
+// Tell passes inputs to instances.
 func (m *Member) Tell(inputs []member.InstanceInput) {
 	for _, in := range inputs {
 		if s := m.Of(in.Instance); s != nil {

@@ -7,27 +7,25 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A leader waits for nobody whom it does not need. Once a majority holds an entry, that majority
-// alone is enough to commit it, also where others are late, and where the entry is coded
-// (docs/internals/craft.md, "When a member is behind").
+// A leader waits for no unneeded member. Once a majority has an entry, that majority suffices to commit it, even if
+// others are late, and if the entry is coded (docs/internals/craft.md, "When a member is behind").
 
-// prompt follows, on a leader, the first entry that is not committed.
+// prompt tracks, on a leader, the first entry that is not committed.
 type prompt struct {
 	term  protocol.Term
 	index protocol.Index
-	// holds is, for each voter, since when it has held that entry and nothing has gone wrong
-	// between it and the leader.
+	// holds is, for each voter, the time since which it has had that entry without a fault between it and the leader.
 	holds map[protocol.MemberID]holding
 }
 
-// holding is since when a member holds an entry. wrongs is what had gone wrong by then.
+// holding is the time since which a member has an entry. wrongs is the number of faults by then.
 type holding struct {
 	since  time.Duration
 	wrongs int
 }
 
-// judgePrompt judges, at a tick, that what a majority holds is committed in bounded time. now is how the
-// core stands.
+// judgePrompt checks, at a tick, that an entry of a majority is committed in bounded time. now is the status of the
+// core.
 func (s *MemberInstance) judgePrompt(now *protocol.Status) {
 	w, st, p := s.Member.Env, &s.Witness.Latest, &s.prompt
 	i := now.Commit + 1
@@ -44,15 +42,15 @@ func (s *MemberInstance) judgePrompt(now *protocol.Status) {
 			return 0
 		}
 		held = append(held, id)
-		return uint64(max(0, w.Now()-at)) + 1 // a member may stand still for longer
+		return uint64(max(0, w.Now()-at)) + 1 // a member may be paused for longer
 	})
 	if agreed > uint64(w.Promptness())+1 {
 		w.Violate(s.Member.ID, fmt.Errorf("entry %d of instance %d is not committed %s after a quorum held it, of %v", i, s.Instance, time.Duration(agreed-1), held))
 	}
 }
 
-// holdsSince is since when a member has held the first uncommitted entry while nothing went wrong;
-// false if it does not hold it, or something goes wrong now.
+// holdsSince returns the time since which a member has had the first uncommitted entry without a fault; false if it
+// does not have it, or there is a fault now.
 func (s *MemberInstance) holdsSince(o *Member) (time.Duration, bool) {
 	w, m, p := s.Member.Env, s.Member, &s.prompt
 	there, back := w.Net.Link(m.ID, o.ID), w.Net.Link(o.ID, m.ID)
@@ -67,10 +65,10 @@ func (s *MemberInstance) holdsSince(o *Member) (time.Duration, bool) {
 		return 0, false
 	}
 	p.holds[o.ID] = h
-	return max(h.since, m.still(), o.still()), true // nobody looked while they stood still
+	return max(h.since, m.still(), o.still()), true // no member was checked while it was paused
 }
 
-// Promptness is how long it may take to commit what a majority holds.
+// Promptness is the maximal time to commit an entry that a majority has.
 func (w *Environment) Promptness() time.Duration {
 	s := w.Set
 	return 3 * (s.Election + 2*(s.DelayMax+s.SyncMax+s.Tick) + 8*s.HopMax)

@@ -6,26 +6,25 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What cores say from which index on a read may be served. That is judged for each read, whatever its
-// client would see: an entry that no client wrote, as the first of a new leader, must not be missing
-// either.
+// The read indexes of cores. They are judged for each read, whatever its client would see: an entry that no client
+// wrote, like the first one of a new leader, must not be missing either.
 
-// readPoints is, for a read that was asked for and has no answer yet, how much was decided then.
+// readPoints is, for a pending read, the decided index when it was requested.
 type readPoints map[uint64]uint64
 
-// asks notes a read. It is called before the core is stepped, because an answer may come at once.
+// asks records a read. It is called before the core is stepped, because the answer may be immediate.
 func (c *Witness) asks(in protocol.Input) {
 	if r, ok := in.(protocol.Read); ok && r.Context != 0 {
 		if c.reads == nil {
 			c.reads = readPoints{}
 		}
-		if _, again := c.reads[r.Context]; !again { // a read that was lost or refused is asked for again
+		if _, again := c.reads[r.Context]; !again { // a read that was lost or refused is requested again
 			c.reads[r.Context] = c.Part.Judges.MustSee
 		}
 	}
 }
 
-// judgeReads judges the answers of a step.
+// judgeReads checks the read indexes of a step.
 func (c *Witness) judgeReads(out *protocol.Effects) error {
 	for _, r := range out.Reads {
 		least, asked := c.reads[r.Context]

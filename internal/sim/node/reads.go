@@ -10,28 +10,28 @@ import (
 	"github.com/braidlog/braid/internal/sim/history"
 )
 
-// Reads at a member, and what is judged of them.
+// Reads at a member, and their judges.
 
 var BarrierReads = count.New("barrier_reads", "barrier reads", count.Staged)
 
-// readers is a group of reads that are answered together.
+// readers is a group of reads that complete together.
 type readers struct {
 	intake.ReadGroup
 	list []reader
 }
 
 type reader struct {
-	// floor is how far the global log had been applied by any member when the client asked.
+	// floor is the highest position in the global log that any member had applied at the request.
 	floor order.Slot
-	// accepted is what had been accepted then; nil: the client does not want to see all of it.
+	// accepted is everything that was accepted by then; nil: the client does not need to see it.
 	accepted *history.AcceptedWrites
 	done     func(ok bool)
 }
 
-// Read calls done with true when the member's state includes everything that was acknowledged
-// before the call, or with false when that fails. It asks all instances for read points. What was
-// applied anywhere before the call ends before the first slot that is not filled up to these points
-// (docs/internals/niagara.md, 3.3). With barrier the state also includes what was accepted before the call.
+// Read calls done with true when the member's state includes everything that was acknowledged before the call, or
+// with false when that fails. It requests read indexes of all instances. Everything that any member applied before
+// the call is before the first slot that is not filled up to these indexes (docs/internals/niagara.md, 3.3). With
+// barrier the state also includes everything that was accepted before the call.
 func (m *Member) Read(barrier bool, done func(ok bool)) {
 	r := reader{floor: m.Env.Court.Executed, done: done}
 	kind := 0
@@ -67,14 +67,14 @@ func (m *Member) newReaders(barrier bool) *readers {
 	return g
 }
 
-// readDone lets the next group of reads begin.
+// readDone starts the next group of reads.
 func (r *Running) readDone() {
 	if len(r.InForce) > 1 {
 		r.InForce[0].wake()
 	}
 }
 
-// judgeRead judges that a read sees all that was applied anywhere before the client asked (N3).
+// judgeRead checks that a read sees everything that any member applied before the request (N3).
 func judgeRead(m *Member, r *reader) {
 	cursor, _ := m.Progress.At()
 	if at := cursor.Next; at.Compare(r.floor) < 0 {
@@ -83,7 +83,7 @@ func judgeRead(m *Member, r *reader) {
 	}
 }
 
-// judgeBarrier judges that a read sees all that was accepted before it was asked for (L11).
+// judgeBarrier checks that a read sees everything that was accepted before the request (L11).
 func judgeBarrier(m *Member, r *reader) {
 	if r.accepted == nil {
 		return
@@ -92,5 +92,5 @@ func judgeBarrier(m *Member, r *reader) {
 	m.Env.Violate(m.ID, r.accepted.Seen(m.Machines.First.Position()))
 }
 
-// Look makes Apply look who waits for what is applied already.
+// Look makes Apply complete waiters for positions that are applied already.
 func (m *Member) Look() { m.Push(apply.ApplyItem{Look: true}) }

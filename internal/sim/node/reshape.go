@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// The log of a running cluster is woven from more or fewer instances than before. Members begin and
-// retire their parts of instances where the global log says so, as in production.
+// Changes of the number of instances from which the log of a running cluster is merged. Members begin and retire
+// their parts of instances at positions in the global log, as in production.
 
 var (
 	membersReshaped = count.New("members_reshaped", "members reshaped", count.Woven)
@@ -21,8 +21,7 @@ var (
 	messagesEarly   = count.New("early_messages", "messages that waited for their instance", count.Woven)
 )
 
-// hosted lists the instances that run: those in force, and retired ones that still help members
-// that are behind.
+// hosted lists the instances that run: active ones, and retired ones that still serve members that are behind.
 func (r *Running) hosted() []*MemberInstance {
 	if len(r.Retired) == 0 {
 		return r.InForce
@@ -30,7 +29,7 @@ func (r *Running) hosted() []*MemberInstance {
 	return slices.Concat(r.InForce, r.Retired)
 }
 
-// planned has plans carried out soon.
+// planned schedules the execution of plans.
 func (m *Member) planned() {
 	if m.Queue.Planned() {
 		m.toPlans.post(func() {
@@ -41,7 +40,7 @@ func (m *Member) planned() {
 	}
 }
 
-// carryOut carries out the plans that were found in what is committed.
+// carryOut executes the plans that were found in committed entries.
 func (m *Member) carryOut() error {
 	for plan := m.Queue.TakePlan(); plan != nil && m.Up; plan = m.Queue.TakePlan() {
 		changed, err := m.instances.Carry(plan)
@@ -82,19 +81,18 @@ func (m *Member) begun(err error) {
 	m.Push(apply.ApplyItem{Begun: true})
 }
 
-// instancesHost is what lifecycle.Instances asks of a member in one of its lives.
+// instancesHost is a member in one incarnation, as lifecycle.Instances needs it.
 type instancesHost struct {
 	m *Member
 	r *Running
 }
 
-// Make implements lifecycle.InstancesHost, as the methods below do. The judges are told what is on the
-// disk.
+// Make implements lifecycle.InstancesHost, as the methods below do. It reports the content of the disk to the judges.
 func (h instancesHost) Make(log member.InstanceLog) (*MemberInstance, error) {
 	m, rec := h.m, log.Recovered
 	s := newMemberInstance(m, log.Instance, m.Env.Court.With(log.Instance, &rec.Base.Config))
 	s.Noted = rec.State.Commit
-	if m.Up { // else they were told before
+	if m.Up { // otherwise it was reported before
 		if err := s.Judges.Ledger.Start(m.Judged(), m.Env.Court.Found(rec)); err != nil {
 			return nil, err
 		}
@@ -111,13 +109,13 @@ func (h instancesHost) Known(since protocol.Round, ids []protocol.InstanceID, in
 	h.r.InForce, h.r.Retired, h.r.Crew = inForce, staying, &Crew{ids, since, inForce}
 }
 
-// Run does nothing: an instance runs when something happens to it.
+// Run does nothing: an instance runs when it has input.
 func (h instancesHost) Run(*MemberInstance) {}
 
 func (h instancesHost) Retire(s *MemberInstance) {
 	m := h.m
 	m.Env.Violate(m.ID, m.Env.Court.End(s.Judges))
-	m.toPlans.post(func() { // a turn may begin before it hears of it
+	m.toPlans.post(func() { // a turn may begin before the message arrives
 		s.Do(func() {
 			s.retire()
 			m.weaver.Forget(s.Instance)
@@ -138,7 +136,7 @@ func (s *MemberInstance) cut(at protocol.Index) {
 	s.Member.Writer.Compact(uint32(s.Instance), uint64(at))
 }
 
-// askAgain asks for the read points of these groups again, because other instances are in force.
+// askAgain requests the read indexes of these groups again, because the active instances have changed.
 func (r *Running) askAgain(groups []*intake.ReadGroup) {
 	first := r.InForce[0]
 	for _, g := range groups {

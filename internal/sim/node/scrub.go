@@ -10,10 +10,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What a member does about damage on its disk.
+// Scrubbing and repair of a member's disk.
 
-// ScrubLater lets the member read everything on its disk again and again, as production does. A round
-// lasts about as long as every says.
+// ScrubLater lets the member read everything on its disk again and again, as production does. A round takes about
+// every.
 func (m *Member) ScrubLater(every time.Duration) {
 	m.scrub = damage.NewScrub(scrubWorld{m}, damage.ScrubFiles{Log: m.Log.NewScrubber(), Snapshots: m.Snaps, Bodies: m.Body.access})
 	var step func()
@@ -24,8 +24,8 @@ func (m *Member) ScrubLater(every time.Duration) {
 	m.Later(m.Env.Between(0, every), step)
 }
 
-// scrubWorld gives damage.Scrub what it needs of the member. If the process stopped during a step,
-// the rest of the step reaches nobody.
+// scrubWorld is the member as damage.Scrub needs it. If the process stopped during a step, the rest of the step has
+// no effect.
 type scrubWorld struct{ m *Member }
 
 // Health implements damage.ScrubWorld, as the methods below do.
@@ -65,7 +65,7 @@ func (m *Member) failOn(err error) {
 	}
 }
 
-// harm notes that an entry cannot be read from the log.
+// harm records that an entry cannot be read from the log.
 func (m *Member) harm(err *member.LoadError) {
 	at, _ := m.Progress.At()
 	if m.health.Harm(err, &at) {

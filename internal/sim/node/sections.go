@@ -1,9 +1,9 @@
 package node
 
-// judgeSections judges what a member's cores derived from their logs.
+// judgeSections checks the sections that a member's cores derived from their logs.
 func judgeSections(m *Member) {
 	if m.Strange() {
-		return // what it holds counts for nothing
+		return // its data does not count
 	}
 	cursor := m.Applier.Cursor()
 	for _, s := range m.Applier.Sections() {

@@ -30,7 +30,7 @@ const (
 	LogDir  = device.Root + "/log"
 )
 
-// standsAt is where a cursor stands in the log, for the trace.
+// standsAt formats a cursor's position in the log, for the trace.
 func standsAt(at *order.Cursor) string {
 	switch {
 	case at.Keyed:
@@ -51,8 +51,8 @@ func bytesOf(view member.Snapshot) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// store writes a snapshot to a file. Then it calls done if the process still runs. If the process
-// stops in between, the file may exist or not. What is staged is no snapshot of the member's yet.
+// store writes a snapshot to a file. Then it calls done if the process still runs. If the process stops in between,
+// the file may exist or not. A staged file is not a snapshot of the member yet.
 func (m *Member) store(h datadir.SnapshotHeader, state []byte, write func(datadir.SnapshotHeader, func(io.Writer) error) error, staged bool, done func(error)) {
 	body := func(w io.Writer) error { _, err := w.Write(state); return err }
 	if !h.HasState {
@@ -67,12 +67,12 @@ func (m *Member) store(h datadir.SnapshotHeader, state []byte, write func(datadi
 		case err == nil && !staged && m.Snapped.Before(&h.Cursor):
 			m.Snapped = h.Cursor
 		}
-		// The process goes on a little later, because it may stop at this point.
+		// The process continues after a short delay, because it may stop at this point.
 		m.Later(m.Env.Between(0, m.Env.Set.Heartbeat), func() { done(err) })
 	})
 }
 
-// exchangeHost is what a StateExchange asks of the member around it.
+// exchangeHost is the member as a StateExchange needs it.
 type exchangeHost struct{ m *Member }
 
 // Now implements snapshot.ExchangeHost, as the methods below do.
@@ -143,8 +143,7 @@ func (h exchangeHost) AskState(to protocol.MemberID, q snapshot.StateQuestion) {
 
 var errNoAnswer, errBroken = errors.New("no answer"), errors.New("the stream broke")
 
-// ask puts a question to another member. If that is out of reach, it calls failed; nil: nobody
-// waits.
+// ask sends a request to another member. If that is unreachable, it calls failed, unless that is nil.
 func (m *Member) ask(to protocol.MemberID, question func(*Member), failed func()) {
 	w, life, o := m.Env, m.Life, m.Env.Member(to)
 	w.After(w.Trip(m.ID, to), func() {
@@ -159,7 +158,7 @@ func (m *Member) ask(to protocol.MemberID, question func(*Member), failed func()
 	})
 }
 
-// reaches reports whether a member, in one of its lives, has a link to another one.
+// reaches reports whether a member, in one of its incarnations, has a link to another one.
 func (w *Environment) reaches(m *Member, life int, to *Member) bool {
 	return m.Up && m.Life == life && !w.severed(m, to.ID) && to.Up && w.linked(m, life, to) && m.Up && to.Up
 }
@@ -168,16 +167,16 @@ func (w *Environment) reaches(m *Member, life int, to *Member) bool {
 type snapshotStream struct {
 	w      *Environment
 	from   *Member
-	life   int // of from
+	life   int // of from's process
 	to     *Member
-	in     int // life of to
+	in     int // incarnation of to
 	offer  *member.SnapshotOffer
 	state  []byte
 	breaks bool // in the middle
 	ended  bool
 }
 
-// begin tells the receiver what comes.
+// begin announces the snapshot to the receiver.
 func (s *snapshotStream) begin() {
 	if !s.w.reaches(s.from, s.life, s.to) || s.to.Doubt != nil {
 		s.end(errBroken)
@@ -188,7 +187,7 @@ func (s *snapshotStream) begin() {
 	s.to.WhenAwake(s.offered)
 }
 
-// offered asks the receiver what it does with the snapshot.
+// offered asks the receiver whether it accepts the snapshot.
 func (s *snapshotStream) offered() {
 	w, m := s.w, s.to
 	switch verdict, err := m.Exchange.Offered(s.from.ID, s.offer); {
@@ -206,7 +205,7 @@ func (s *snapshotStream) offered() {
 	}
 }
 
-// arrive brings the last byte to the receiver, unless the stream breaks before.
+// arrive delivers the last byte to the receiver, unless the stream breaks first.
 func (s *snapshotStream) arrive() {
 	w, m, x := s.w, s.to, s.to.Exchange
 	if s.breaks && !w.Calm || !w.reaches(s.from, s.life, m) || m.Life != s.in || m.Doubt != nil {
@@ -222,7 +221,7 @@ func (s *snapshotStream) arrive() {
 	})
 }
 
-// end tells the sender how the stream ended.
+// end reports the result of the stream to the sender.
 func (s *snapshotStream) end(err error) {
 	if s.ended {
 		return

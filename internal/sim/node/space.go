@@ -13,19 +13,19 @@ import (
 	"github.com/braidlog/braid/internal/sim/device"
 )
 
-// What a member does about space on its disk.
+// Space on a member's disk.
 
 var (
 	lowDisks          = count.New("low_disks", "disks nearly full")
 	StartsOnFullDisks = count.New("starts_on_full_disks", "starts on full disks")
 )
 
-// Shortage is what a member does while its disk has only about what it needs.
+// Shortage is the state of a member whose disk has only about the space that it needs.
 type Shortage struct {
 	// Of is the disk with the shortage; nil, or a disk that the member no longer has: there is none.
 	Of *device.Disk
-	// low: less is free than the member may need. written is how much had been written to the disk
-	// when it became so. heard is when the others hear of it.
+	// low: less space is free than the member may need. written is the number of bytes that were written to the disk
+	// when it became low. heard is the time at which the others learn of it.
 	low     bool
 	written int64
 	heard   time.Duration
@@ -34,10 +34,10 @@ type Shortage struct {
 // errLowDisk refuses a write before it is proposed. A retry is safe.
 var errLowDisk = errors.New("the disk of a member is nearly full")
 
-// leastFile is the size of a file where less is asked for.
+// leastFile is the minimal size of a file.
 const leastFile = 16 << 10
 
-// Need is what the member's log and bodies may still take of the disk.
+// Need returns the space that the member's log and bodies may still take.
 func (m *Member) Need() int64 {
 	set := m.Own
 	n := damage.DiskNeed{
@@ -47,13 +47,14 @@ func (m *Member) Need() int64 {
 	return n.Bytes()
 }
 
-// largest is how long an entry is at most: a batch of commands, or one with its body.
+// largest returns the maximal length of an entry: a batch of commands, or one command with its body.
 func (s *Settings) largest() int64 {
 	command := s.Padding + 500
 	return int64(max(min(s.BatchBytes+command, s.BatchCommands*command), s.Bodies.Max+500))
 }
 
-// largestEntry is how long an entry of the log is at most. Where proposals go into slots, one may be a group of batches.
+// largestEntry returns the maximal length of an entry of the log. If proposals go into slots, an entry may be a group
+// of batches.
 func (s *Settings) largestEntry() int64 {
 	most := s.largest()
 	if c := &s.Core; s.Protocol.Core.Cells != nil && c.MaxFrameEntries != 1 {
@@ -65,11 +66,11 @@ func (s *Settings) largestEntry() int64 {
 	return most
 }
 
-// lastBytes is how much a member can write to a disk that is low before the log lacks a file: the
-// log has two more, each less an entry that does not fit. A part may be snapshots.
+// lastBytes returns the bytes that a member can write to a low disk before the log has no file left: the log has two
+// more, each less an entry that does not fit. A part may be snapshots.
 func (s *Settings) lastBytes() int64 { return s.SegmentBytes * 3 / 2 }
 
-// looksAtDisk notes whether the member's disk has less free than the member needs.
+// looksAtDisk records whether the member's disk has less free space than the member needs.
 func (m *Member) looksAtDisk() (low bool) {
 	d := m.Disk
 	if !m.Up || !d.Full || m.Short.Of != d {
@@ -83,17 +84,17 @@ func (m *Member) looksAtDisk() (low bool) {
 	return m.Short.low
 }
 
-// refuses reports whether the member refuses its clients' writes, because its disk is nearly full, or
-// as it heard that of another member.
+// refuses reports whether the member refuses its clients' writes, because its disk or a known disk of another member
+// is nearly full.
 func (m *Member) refuses() bool {
 	return slices.ContainsFunc(m.Env.Members, func(o *Member) bool {
 		return o.looksAtDisk() && (o == m || m.Env.Now() >= o.Short.heard)
 	})
 }
 
-// judgeFullDisk judges that the log had space for its next file for as long as the member promised: the
-// member had as much space as it needs, and since then hardly anything was written. With entries
-// that fill a good part of a file, nobody can say how much fits.
+// judgeFullDisk checks that the log had space for its next file for as long as the member promised: the member had
+// the space that it needs, and has written hardly anything since. With entries that fill a large part of a file, the
+// space for them is not known.
 func judgeFullDisk(m *Member, why error) {
 	d := m.Disk
 	if m.Short.Of != d || 4*m.Own.largestEntry() > m.Own.SegmentBytes {
@@ -104,8 +105,8 @@ func judgeFullDisk(m *Member, why error) {
 	}
 }
 
-// StartsFull reports whether the member can start while its disk is full: the disk has the space that a start
-// needs, and a log, because the first segment needs space too.
+// StartsFull reports whether the member can start on its full disk: the disk has the space for a start, and a log,
+// because the first segment needs space too.
 func (m *Member) StartsFull() bool {
 	d := m.Disk
 	return d.Space(path.Join(device.Root, "ballast")) > 0 && hasSegment(d) && len(d.CopyOnWrite) == 0
@@ -116,8 +117,7 @@ func hasSegment(d *device.Disk) bool {
 	return slices.ContainsFunc(d.Names(LogDir), func(name string) bool { return strings.HasSuffix(name, ".wal") })
 }
 
-// keptBallast takes in why there is no space for the next start, if so. On a full disk others take the
-// rest.
+// keptBallast records the error if there is no space for the next start. On a full disk others take the rest.
 func (m *Member) keptBallast(err error) error {
 	if errors.Is(err, device.ErrPower) {
 		return err

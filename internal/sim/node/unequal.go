@@ -7,13 +7,13 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Members whose settings differ, as far as operators may set them differently. When members
-// connect, they compare what must be equal (docs/using/settings.md, "Settings that must be equal").
+// Members whose settings differ, as far as operators may set them differently. When members connect, they compare the
+// settings that must be equal (docs/using/settings.md, "Settings that must be equal").
 
 // UnequalMembers draws whether members have settings of their own, and a member's settings.
 var UnequalMembers = draw.New("unequal members")
 
-// unequal is what draws a member's own settings; 0: whether members have any.
+// unequal returns the source of a member's own settings; 0: of whether members have any.
 func (s *Settings) unequal(id protocol.MemberID) draw.Chance {
 	return UnequalMembers.Of(s.Seed ^ uint64(id)<<32)
 }
@@ -46,7 +46,7 @@ func (s *Settings) differ(d draw.Chance) {
 	}
 }
 
-// drawScrub chooses how often a member verifies the bodies that it holds, if it does at all.
+// drawScrub draws the interval at which a member verifies its bodies, if it does at all.
 func (s *Settings) drawScrub(d draw.Chance) {
 	s.Bodies.Scrub = 0
 	if s.Bodies.Share > 0 && d.Yes(0.5) {

@@ -8,29 +8,29 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Judges of repeated work: entries that are sent again although nothing was lost, and logs that are
-// cut beyond a snapshot while a member is sent it.
+// Judges of repeated work: entries that are sent again although nothing was lost, and logs that are cut beyond a
+// snapshot that is being sent to a member.
 
 var (
 	fullFrames             = count.New("appends_at_the_limit_of_a_frame", "full frames")
 	beyondUncommittedBytes = count.New("proposals_beyond_the_uncommitted_bytes", "proposals beyond the uncommitted bytes")
 )
 
-// sentOften bounds how often an entry may be sent to a member while nothing goes wrong there. A
-// leader may send an entry again at every heartbeat while the receiver's disk is at work.
+// sentOften bounds how often an entry may be sent to a member without a fault there. A leader may send an entry again
+// at every heartbeat while the receiver's disk is busy.
 const sentOften = 8
 
-// waste follows what a leader sends to others.
+// waste tracks the entries that a leader sends to others.
 type waste struct {
 	term  protocol.Term
 	sent  map[protocol.MemberID]*sentTo
-	costs map[protocol.Index]int64 // of everything committed up to an index, since the member started or was sent a snapshot
+	costs map[protocol.Index]int64 // of all committed entries up to an index, since the member started or was sent a snapshot
 	last  protocol.Index
-	// marks are the durable snapshots, ascending. A leader counts what it keeps from the last one before.
+	// marks are the durable snapshots, ascending. A leader counts the retained entries from the last one before.
 	marks []protocol.Index
 }
 
-// snapshot notes a durable snapshot.
+// snapshot records a durable snapshot.
 func (u *waste) snapshot(index protocol.Index) {
 	if n := len(u.marks); n == 0 || u.marks[n-1] < index {
 		u.marks = append(u.marks, index)
@@ -47,7 +47,7 @@ func (u *waste) mark(index protocol.Index) protocol.Index {
 	return index
 }
 
-// sentTo counts how often each entry was sent to a member since something last went wrong.
+// sentTo counts how often each entry was sent to a member since the last fault.
 type sentTo struct {
 	wrongs int
 	count  map[protocol.Index]int
@@ -65,7 +65,7 @@ func (u *waste) to(id protocol.MemberID) *sentTo {
 	return t
 }
 
-// follow notes and judges a step of the core.
+// follow records and judges a step of the core.
 func (u *waste) follow(c *Witness, in protocol.Input, out *protocol.Effects) error {
 	if u.term != c.Latest.Term || u.sent == nil {
 		u.term, u.sent = c.Latest.Term, map[protocol.MemberID]*sentTo{}
@@ -73,7 +73,7 @@ func (u *waste) follow(c *Witness, in protocol.Input, out *protocol.Effects) err
 	for i := range out.Commit {
 		e := &out.Commit[i]
 		if _, known := u.costs[e.Index-1]; !known {
-			u.costs = map[protocol.Index]int64{} // a snapshot passed over what came before
+			u.costs = map[protocol.Index]int64{} // a snapshot replaced the entries before
 		}
 		u.costs[e.Index] = u.costs[e.Index-1] + intake.EntryCost(e)
 		u.last = e.Index
@@ -103,7 +103,7 @@ func (u *waste) follow(c *Witness, in protocol.Input, out *protocol.Effects) err
 	return nil
 }
 
-// sends judges that entries are not sent often while nothing is lost.
+// sends checks that entries are not sent often while nothing is lost.
 func (u *waste) sends(c *Witness, m *protocol.Message) error {
 	w := c.Member.Env
 	if w.Set.codec().Of(m.Type).Brings != protocol.BringsLog {
@@ -133,8 +133,8 @@ func (u *waste) sends(c *Witness, m *protocol.Message) error {
 	return nil
 }
 
-// wrongs counts what went wrong between two members so far. What is still wrong counts again at
-// every call. What a member does not take because it is behind with applying counts too.
+// wrongs counts the faults between two members so far. A fault that persists counts again at every call. Messages
+// that a member refuses because it is behind with applying count too.
 func (w *Environment) wrongs(a, b *Member, instance protocol.InstanceID) int {
 	there, back := w.Net.Link(a.ID, b.ID), w.Net.Link(b.ID, a.ID)
 	if w.hampered(a) || w.hampered(b) || !b.Up || b.Doubt != nil {
@@ -149,15 +149,14 @@ func (w *Environment) wrongs(a, b *Member, instance protocol.InstanceID) int {
 	return n
 }
 
-// hampered reports whether a member or its disk does not work as fast as it should.
+// hampered reports whether a member or its disk is slower than it should be.
 func (w *Environment) hampered(m *Member) bool {
 	return m.Slow || m.Disk.Full || max(m.still(), m.Stalled, m.Sluggish) > w.Now()
 }
 
-// cuts judges that a leader does not cut its log beyond a snapshot that is being sent to a member.
-// The member must be active, and the entries since the snapshot within what may be kept for it. The
-// slack is for marks, which come with snapshots. Entries that the leader cannot read are no use to
-// the member: it may cut behind them.
+// cuts checks that a leader does not cut its log beyond a snapshot that is being sent to a member, if the member is
+// active, and the entries since the snapshot are within the retained size. The slack is for marks, which come with
+// snapshots. Entries that the leader cannot read are of no use to the member: the leader may cut after them.
 func (u *waste) cuts(c *Witness, index protocol.Index) error {
 	s := c.Member.Own
 	if c.Latest.Role != protocol.Leader || s.Instances > 0 || s.Durable || index <= c.Member.health.Harmed(c.Part.Instance) {
@@ -169,7 +168,7 @@ func (u *waste) cuts(c *Witness, index protocol.Index) error {
 		p := &st.Peers[i]
 		t := u.sent[p.ID]
 		if at := c.Member.Exchange.Streaming(p.ID, c.Part.Instance); t != nil && at > t.base {
-			t.base = at // the view was taken only now
+			t.base = at // the view was created only now
 		}
 		from, known := u.costs[max(u.mark(t.start()), 1)]
 		if t == nil || !t.streaming || !p.Active || !p.Snapshot || !known || index <= t.base {

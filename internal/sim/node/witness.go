@@ -21,7 +21,7 @@ var (
 	logsCutByLeaders    = count.New("logs_cut_by_new_leaders", "logs cut by new leaders", count.Coded)
 )
 
-// Witness is a core that is watched: everything that it decides goes to the judges first.
+// Witness wraps a core: everything that it decides goes to the judges first.
 type Witness struct {
 	protocol.Core
 	Part   *MemberInstance
@@ -35,8 +35,8 @@ func newWitness(s *MemberInstance, core protocol.Core) *Witness {
 	return &Witness{Core: core, Part: s, Member: s.Member, Latest: core.Status()}
 }
 
-// Step implements protocol.Core. out may hold effects of earlier steps of the same turn. Only the
-// new ones are judged.
+// Step implements protocol.Core. out may have effects of earlier steps of the same turn. Only the new ones are
+// judged.
 func (c *Witness) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
 	before := *out
 	out.Changed, out.Install = false, nil
@@ -56,11 +56,11 @@ func (c *Witness) Step(now time.Duration, in protocol.Input, out *protocol.Effec
 	}
 }
 
-// newsOf is what a step added to the effects.
+// newsOf returns the effects that a step added.
 func newsOf(out, before *protocol.Effects) protocol.Effects {
 	news, persist := *out, len(before.Persist)
 	if persist > 0 && before.Persist[persist-1].Kind == protocol.RecordState {
-		persist-- // a new one may have taken its place
+		persist-- // a new one may have replaced it
 	}
 	news.Persist, news.Commit = out.Persist[persist:], out.Commit[len(before.Commit):]
 	news.Send, news.Release = out.Send[len(before.Send):], out.Release[len(before.Release):]
@@ -101,7 +101,7 @@ func (c *Witness) judge(out *protocol.Effects) error {
 	}
 	if c.Latest.Role == protocol.Leader {
 		if c.Member.Env.Set.Protocol.Core.Judged.ManyLead || c.Member.Env.Set.ByKey() {
-			leader = uint64(c.Member.ID) // it leads because the log says so, and does that in all its lives
+			leader = uint64(c.Member.ID) // it leads according to the log, in all its incarnations
 		}
 		if err := ledger.Lead(leader, uint64(c.Latest.Term)); err != nil {
 			return err
@@ -135,7 +135,7 @@ func (c *Witness) judge(out *protocol.Effects) error {
 	return nil
 }
 
-// deleted judges what a new leader deletes before it leads.
+// deleted judges the entries that a new leader deletes before it leads.
 func (c *Witness) deleted(out *protocol.Effects) error {
 	id, ledger := c.Member.Judged(), c.Part.Judges.Ledger
 	was, term := ledger.Last(id)
@@ -159,13 +159,12 @@ func (c *Witness) deleted(out *protocol.Effects) error {
 	return ledger.Cut(id, last)
 }
 
-// judgeBody notes for the judge what a record says about bodies. The judge is told when the outbox
-// is carried out. Only then is it known with which call of Submit the record goes to the disk,
-// because others may write before.
+// judgeBody prepares the report of a record's bodies to the judge. The judge gets it when the outbox is executed.
+// Only then the call of Submit that writes the record is known, because other writes may come first.
 func (c *Witness) judgeBody(r *protocol.Record) error {
 	m, bodies := c.Member, c.Part.Judges.Bodies
 	if m.Strange() || m.Env.Set.ByKey() {
-		return nil // what it holds counts for nothing, or there are no bodies
+		return nil // its data does not count, or there are no bodies
 	}
 	var note func() error
 	switch r.Kind {
@@ -174,7 +173,7 @@ func (c *Witness) judgeBody(r *protocol.Record) error {
 		note = func() error { c.Part.noting = commit; return nil }
 	case protocol.RecordEntry:
 		if judge.Bare(&r.Entry) && m.Env.Set.Protocol.Core.Judged.ManyLead {
-			return nil // something with a body may have been proposed there
+			return nil // an entry with a body may have been proposed there
 		}
 		body := judge.BodyOf(&r.Entry)
 		if r.Entry.Coded() && c.Latest.Role == protocol.Leader {
@@ -198,7 +197,7 @@ func (c *Witness) judgeBody(r *protocol.Record) error {
 	return nil
 }
 
-// decided tells the judges of bodies and of the global log what was just decided.
+// decided reports a decided entry to the judges of bodies and of the global log.
 func (c *Witness) decided(e *protocol.Entry) error {
 	w, bodies, ledger := c.Member.Env, c.Part.Judges.Bodies, c.Part.Judges.Ledger
 	if e.Coded() {
@@ -234,7 +233,7 @@ func (c *Witness) decided(e *protocol.Entry) error {
 		bodies.Void(uint64(e.Index), uint64(e.Term))
 	}
 	if judge.Bare(e) && c.Member.Env.Set.Protocol.Core.Judged.ManyLead {
-		bodies.Void(uint64(e.Index), uint64(e.Term)) // perhaps something with a body was proposed there
+		bodies.Void(uint64(e.Index), uint64(e.Term)) // perhaps an entry with a body was proposed there
 	}
 	return bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
 }

@@ -13,20 +13,19 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// WriterPauses draws what concerns the writers of logs.
+// WriterPauses draws the delays of the writers of logs.
 var WriterPauses = draw.New("pauses")
 
 var fullDisks = count.New("full_disks", "writes that found no room")
 
-// writer runs the steps of a member's log on virtual time, as the goroutine of wal.Writer does. A
-// sync takes as long as the disk needs. Some time passes between other steps too. Power may be lost
-// between any two steps, and within each step.
+// writer runs the steps of a member's log on virtual time, as the goroutine of wal.Writer does. A sync takes the time
+// of the disk. Other steps are delayed too. Power may be lost between any two steps, and within each step.
 type writer struct {
 	m       *Member
 	Steps   *wal.Commits
 	count   uint64 // calls of Submit
-	planned int    // counts plans: only the last one is carried out
-	waiting bool   // for something that is submitted, or for the end of a pause
+	planned int    // counts scheduled steps: only the last one runs
+	waiting bool   // for a call of Submit, or for the end of a pause
 	closing bool   // the member was told to stop, and ignores that the writer is closed
 }
 
@@ -39,7 +38,7 @@ func newWriter(m *Member, log *wal.Log, bodies *wal.Bodies) *writer {
 	return w
 }
 
-// Submit does what wal.Writer's does. It does not call done if the process has stopped.
+// Submit implements wal.Writer's Submit. It does not call done if the process has stopped.
 func (w *writer) Submit(records []wal.Record, done func(error)) {
 	w.count++
 	w.m.Env.Mix(uint64(len(records)))
@@ -47,19 +46,19 @@ func (w *writer) Submit(records []wal.Record, done func(error)) {
 	w.wake()
 }
 
-// Compact does what wal.Writer's does.
+// Compact implements wal.Writer's Compact.
 func (w *writer) Compact(instance uint32, index uint64) {
 	w.Steps.Compact(instance, index)
 	w.wake()
 }
 
-// Rewrite does what wal.Writer's does.
+// Rewrite implements wal.Writer's Rewrite.
 func (w *writer) Rewrite(instance uint32, done func(error)) {
 	w.Steps.Rewrite(instance, w.alive(done))
 	w.wake()
 }
 
-// Tidy does what wal.Writer's does.
+// Tidy implements wal.Writer's Tidy.
 func (w *writer) Tidy() {
 	if w.Steps.Tidy(); w.Steps.Pause() < 0 {
 		w.wake()
@@ -75,7 +74,7 @@ func (w *writer) alive(done func(error)) func(error) {
 	}
 }
 
-// Busy reports whether something submitted is not durable yet, or not reported yet.
+// Busy reports whether a submitted record is not durable yet, or not reported yet.
 func (w *writer) Busy() bool {
 	jobs, _ := w.Steps.Queued()
 	return jobs > 0 || w.Steps.Stage() != wal.StageIdle
@@ -88,7 +87,7 @@ func (w *writer) wake() {
 	}
 }
 
-// plan plans the next step.
+// plan schedules the next step.
 func (w *writer) plan() {
 	jobs, _ := w.Steps.Queued()
 	switch idle := w.Steps.Stage() == wal.StageIdle; {
@@ -104,8 +103,8 @@ func (w *writer) plan() {
 	}
 }
 
-// pause is how long the writer waits now. It changes the pause of an idle log only; that of a full
-// disk is as in production.
+// pause returns how long the writer waits now. It changes the pause of an idle log only; the pause of a full disk is
+// as in production.
 func (w *writer) pause(idle bool) time.Duration {
 	d := w.Steps.Pause()
 	if idle {
@@ -114,7 +113,7 @@ func (w *writer) pause(idle bool) time.Duration {
 	return d
 }
 
-// after goes on after d, unless something else is planned before that.
+// after runs the next step after d, unless another one is scheduled first.
 func (w *writer) after(d time.Duration) {
 	w.planned++
 	plan := w.planned
@@ -147,7 +146,7 @@ func (w *writer) step() {
 	st := w.Steps.Stats()
 	switch {
 	case !m.Up:
-	case m.Disk.PowerLost(): // the power fails now, and perhaps nobody was told
+	case m.Disk.PowerLost(): // the power fails now, perhaps without a report
 		m.fail(device.ErrPower)
 	case st.Full != nil && !m.Disk.Full:
 		m.fail(fmt.Errorf("there is room on the disk: %w", st.Full))
@@ -157,7 +156,7 @@ func (w *writer) step() {
 	}
 }
 
-// beside runs do a little later, or when somebody waits for it.
+// The returned wait runs do at once if it has not run. Otherwise do runs a little later.
 func (w *writer) beside(do func()) (wait func()) {
 	ran := false
 	wait = func() {
@@ -174,7 +173,7 @@ func (w *writer) beside(do func()) (wait func()) {
 	return wait
 }
 
-// Close ends the writer and closes the files, as a process does that is told to stop.
+// Close ends the writer and closes the files, like a process at a planned stop.
 func (w *writer) Close() {
 	w.closing = true
 	w.Steps.Close()
@@ -191,8 +190,8 @@ func (w *writer) Close() {
 	}
 }
 
-// wrote is called when a step of the instance is durable. nth says which call of Submit it was.
-// commit is the commit index that is then on the disk.
+// wrote is called when a step of the instance is durable. nth is the number of the call of Submit. commit is the
+// commit index that is then on the disk.
 func (s *MemberInstance) wrote(seq, nth uint64, commit protocol.Index, err error) {
 	m := s.Member
 	if err != nil {
@@ -212,7 +211,7 @@ func (s *MemberInstance) wrote(seq, nth uint64, commit protocol.Index, err error
 	s.wake()
 }
 
-// WhenWritten runs do when nothing is being written: now, soon, or perhaps never.
+// WhenWritten runs do when no write is in progress: now, soon, or perhaps never.
 func (m *Member) WhenWritten(tries int, do func()) {
 	switch {
 	case m.Env.Calm || tries == 0:

@@ -9,16 +9,16 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Base is a simulated world without its inhabitants: time, events that are planned, chance, the trace and the
-// hash of what happened, counters, and the first violation. It is for one goroutine.
+// Base is a simulated world without members: time, scheduled events, random numbers, the trace and the hash of
+// events, counters, and the first violation. It is for one goroutine.
 type Base struct {
 	Seed uint64
-	Tick time.Duration // how often RunUntil looks
-	Rand *rand.Rand    // draws everything that has no source of its own
+	Tick time.Duration // the interval at which RunUntil checks its condition
+	Rand *rand.Rand    // for everything without a source of its own
 	// Judge, if set, is called after each event.
 	Judge func()
-	// Pointless, if set, is asked every StepsAsked events whether the run still matters.
-	// If not, Run panics with Abandoned.
+	// Pointless, if set, reports whether the run no longer matters. It is called every StepsAsked events. If so, Run
+	// panics with Abandoned.
 	Pointless func() bool
 
 	time   time.Duration
@@ -30,7 +30,7 @@ type Base struct {
 	Broken *Violation
 }
 
-// Violation is something that happened and must not happen.
+// Violation is a broken property.
 type Violation struct {
 	Seed   uint64
 	At     time.Duration
@@ -49,26 +49,26 @@ func (v *Violation) Error() string {
 
 func (v *Violation) Unwrap() error { return v.Err }
 
-// Abandoned is the value of the panic that ends a run which does not matter any more.
+// Abandoned is the value of the panic that ends a run that does not matter any more.
 type Abandoned struct{}
 
-// StepsAsked is after how many events a world asks whether its run still matters.
+// StepsAsked is the number of events after which a world checks whether its run still matters.
 const StepsAsked = 1 << 10
 
-// Now is the time since the run began.
+// Now returns the time since the run began.
 func (w *Base) Now() time.Duration { return w.time }
 
-// Violate notes a violation, if there is an error. The first violation ends the run.
+// Violate records a violation if err is not nil. The first violation ends the run.
 func (w *Base) Violate(member protocol.MemberID, err error) {
 	if w.Broken == nil && err != nil {
 		w.Broken = &Violation{Seed: w.Seed, At: w.time, Step: w.Steps, Member: member, Err: err}
 	}
 }
 
-// After plans do, d from now, or at the end of the present events if d is not positive.
+// After schedules do, d from now, or at the end of the current events if d is not positive.
 func (w *Base) After(d time.Duration, do func()) { w.queue.push(w.time+max(d, 0), do) }
 
-// At plans do at an instant, which is not in the past.
+// At schedules do at an instant, which is not in the past.
 func (w *Base) At(instant time.Duration, do func()) { w.queue.push(instant, do) }
 
 // Run runs all events up to the given time or the first violation.
@@ -103,7 +103,7 @@ func (w *Base) RunUntil(until time.Duration, done func() bool) bool {
 // Chance is true with probability p.
 func (w *Base) Chance(p float64) bool { return p > 0 && w.Rand.Float64() < p }
 
-// Between draws a time from lo … hi. Short times are more likely than long ones.
+// Between draws a time from lo to hi. Short times are more likely than long ones.
 func (w *Base) Between(lo, hi time.Duration) time.Duration {
 	if hi <= lo {
 		return lo
@@ -123,14 +123,14 @@ func (w *Base) Among(n int) int {
 	return w.Pick(n)
 }
 
-// Mix adds what happened to the run's hash (FNV-1a on words).
+// Mix adds an event to the run's hash (FNV-1a on words).
 func (w *Base) Mix(words ...uint64) {
 	for _, v := range words {
 		w.Hash = (w.Hash ^ v) * 1099511628211
 	}
 }
 
-// Count counts something that happened.
+// Count counts an event.
 func (w *Base) Count(c *count.Counter) { w.Events.Add(c, 1) }
 
 // Tracing reports whether there is a trace.

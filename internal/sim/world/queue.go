@@ -2,8 +2,7 @@ package world
 
 import "time"
 
-// event is something that will happen. Events at the same instant happen in the order in
-// which they were planned.
+// event is a scheduled event. Events at the same instant happen in the order in which they were scheduled.
 type event struct {
 	at  time.Duration
 	seq uint64

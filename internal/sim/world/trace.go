@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Trace prints what happens in a run.
+// Trace prints the events of a run.
 type Trace struct {
 	out   *bufio.Writer
 	Ticks bool // also the ticks of members
@@ -28,5 +28,5 @@ func (t *Trace) Line(format string, args ...any) {
 	t.out.WriteByte('\n')
 }
 
-// Flush prints what is buffered. It returns the first error of the writer.
+// Flush prints the buffered lines. It returns the first error of the writer.
 func (t *Trace) Flush() error { return t.out.Flush() }
