@@ -12,23 +12,23 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Faults that are aimed at coded entries. A coded entry is in danger only while few members hold
-// it: while it is on its way, and just after it was decided. A fault at any other time finds it on
-// all members. So in some runs faults look at what members hold and strike then.
+// Faults aimed at coded entries. A coded entry is vulnerable only while few members hold it: while it is replicated,
+// and just after it was decided. At any other time all members hold it. So in some runs faults look at what members
+// hold and strike then.
 
-// aimSettings says how often faults are aimed.
+// aimSettings are the probabilities of aimed faults.
 type aimSettings struct {
-	// Sent is how often members are struck while a leader sends a coded entry: the leader, or some
-	// that are to get it. Decided is how often the leader is struck that has just decided one.
+	// Sent is the probability that a fault strikes while a leader sends a coded entry: the leader, or some of the
+	// receivers. Decided is the probability that a fault strikes the leader that has just decided one.
 	Sent, Decided float64
-	// Thin is how often bytes of a body that was just decided are damaged on a member that holds it
-	// whole.
+	// Thin is the probability that bytes of a body that was just decided are damaged on a member that holds the whole
+	// body.
 	Thin float64
-	// Rest is how long no other member is struck after that.
+	// Rest is the minimal time between two aimed faults.
 	Rest time.Duration
 }
 
-// drawAim chooses how faults are aimed.
+// drawAim draws how often faults are aimed.
 func (s *Settings) drawAim(d draw.Chance) {
 	if s.Core.Placement == protocol.PlacementCopy || s.Bodies.Share == 0 {
 		return
@@ -50,14 +50,14 @@ func (s *Settings) drawAim(d draw.Chance) {
 	if d.Yes(0.15) {
 		s.lateMembers(d)
 	}
-	if b := &s.Bodies; a.Thin > 0 && s.Faults[faultDamage] > 0 { // shorter ones cannot be found on a disk
+	if b := &s.Bodies; a.Thin > 0 && s.Faults[faultDamage] > 0 { // shorter bodies cannot be found on a disk
 		b.Min = max(b.Min, 40)
 		b.Max = max(b.Max, 2*b.Min)
 	}
 }
 
-// aimOnly makes hardly any faults happen that are not aimed. A leader codes entries only while all
-// goes well, so most entries are coded in such runs.
+// aimOnly removes almost all faults that are not aimed. A leader codes entries only while no member fails, so most
+// entries are coded in such runs.
 func (s *Settings) aimOnly(d draw.Chance) {
 	damage := s.Faults[faultDamage]
 	s.Faults = rates{faultDamage: damage}
@@ -87,12 +87,13 @@ func (s *Settings) describeAim() string {
 	if *a == (aimSettings{}) {
 		return ""
 	}
-	return fmt.Sprintf("aimed faults: %.0f%% of coded entries on their way, %.0f%% of decided ones, a pause of %s; %.0f%% of decided bodies are damaged\n",
+	return fmt.Sprintf("aimed faults: %.0f%% of coded entries on their way, %.0f%% of decided ones, a pause of %s; "+
+		"%.0f%% of decided bodies are damaged\n",
 		100*a.Sent, 100*a.Decided, a.Rest, 100*a.Thin)
 }
 
-// SentCoded sometimes strikes the leader that has just appended a coded entry, or as many of the
-// others as may fail. These miss the entry, so the leader completes it by whole copies.
+// SentCoded sometimes strikes the leader that has just appended a coded entry, or a minority of the others. These
+// miss the entry, so the leader completes it with whole copies.
 func (w *World) SentCoded(leader *node.Member) {
 	if !aims(w, w.Set.Aim.Sent, &w.rests.sent) {
 		return
@@ -114,7 +115,7 @@ func (w *World) SentCoded(leader *node.Member) {
 	}
 }
 
-// missSoon takes a member's power soon, for so long that the leader does not wait for it.
+// missSoon lets a member lose power soon, for longer than the leader waits for it.
 func missSoon(w *World, m *node.Member, within time.Duration) {
 	life := m.Life
 	w.After(w.Between(0, within), func() {
@@ -126,8 +127,8 @@ func missSoon(w *World, m *node.Member, within time.Duration) {
 	})
 }
 
-// decidedCoded sometimes strikes the leader that has just decided a coded entry. The others may hold
-// just what the entry needs, and do not know that it is decided.
+// decidedCoded sometimes strikes the leader that has just decided a coded entry. The others may hold just enough to
+// reconstruct the entry, and do not know that it is decided.
 func decidedCoded(w *World, leader *node.Member, c *judge.Instance, index protocol.Index) {
 	if aims(w, w.Set.Aim.Decided, &w.rests.decided) {
 		hitSoon(w, leader, w.Set.DelayMax)
@@ -137,10 +138,10 @@ func decidedCoded(w *World, leader *node.Member, c *judge.Instance, index protoc
 	}
 }
 
-// rests is until when no member is struck by faults that are aimed.
+// rests are the times until which no aimed fault strikes.
 type rests struct{ sent, decided time.Duration }
 
-// aims reports whether members are to be struck now.
+// aims reports, by chance, whether an aimed fault strikes now. If so, it begins a pause.
 func aims(w *World, p float64, rest *time.Duration) bool {
 	if w.Calm || w.Now() < *rest || !w.Chance(p) {
 		return false
@@ -149,7 +150,7 @@ func aims(w *World, p float64, rest *time.Duration) bool {
 	return true
 }
 
-// hitSoon strikes a member soon, with a fault of a kind that the run has.
+// hitSoon strikes a member soon, with a kind of fault that the run has.
 func hitSoon(w *World, m *node.Member, within time.Duration) {
 	kinds := w.Set.Faults.among(hits[:])
 	if len(kinds) == 0 {
@@ -163,8 +164,8 @@ func hitSoon(w *World, m *node.Member, within time.Duration) {
 	})
 }
 
-// damageThin damages a body that not all members hold, on a member that holds it whole. That member
-// may soon read all that it holds.
+// damageThin damages a body that not all members hold, on a member that holds the whole body. Sometimes that member
+// soon reads all its bodies.
 func damageThin(w *World, c *judge.Instance, index uint64, tries int) {
 	holds := func(m *node.Member) check.Form { return c.Bodies.Holds(m.Judged(), index) }
 	whole := w.UpAnd(func(m *node.Member) bool { return holds(m) == check.WholeBody })

@@ -13,20 +13,21 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// A member that was founded apart has a log of its own, although the number of its cluster is the same. It lives in a
-// small world of its own, as the only voter there, and goes on acknowledging commands. An operator adds it to this
-// cluster. No member may have a link with it: two logs would grow together. The cluster goes on serving meanwhile, as
-// with a member that is down. Then the operator gives it an empty disk, and it joins.
+// A member that was founded apart has a log of its own, although its cluster id is the same. It runs in a small World
+// of its own, as the only voter, and continues to acknowledge commands. An operator adds it to this cluster. No
+// member may accept a link with it: two logs would be mixed. The cluster continues to serve meanwhile, as with a
+// member that is down. Then the operator gives it an empty disk, and it joins.
 
-// apartInRun draws what concerns members that were founded apart.
+// apartInRun is the source of chance for members that were founded apart.
 var apartInRun = draw.New("apart in a run")
 
 var linksTriedApart = count.New("links_tried_with_members_founded_apart", "links tried with members founded apart")
 
-// drawApart draws whether there is such a member. Groups of keys and orders by key know no lineage. Quorums other than
-// majorities have no cluster of one member.
+// drawApart draws whether there is such a member. Groups of keys and orders by key have no lineage. A cluster of one
+// member needs majority quorums.
 func (s *Settings) drawApart(d draw.Chance) {
-	s.Apart = d.Yes(0.1) && !s.Keyed && !s.ByKey() && s.Core.Placement != protocol.PlacementRS && s.Quorums == quorum.System{}
+	s.Apart = d.Yes(0.1) && !s.Keyed && !s.ByKey() && s.Core.Placement != protocol.PlacementRS &&
+		s.Quorums == quorum.System{}
 }
 
 // smallWorld is the world of a member that was founded apart.
@@ -36,14 +37,14 @@ type smallWorld struct {
 	probe   *client.Probe
 }
 
-// BeginApart plans that a member is added which was founded apart.
+// BeginApart schedules the addition of a member that was founded apart.
 func BeginApart(w *World) {
 	if w.Set.Apart {
 		w.After(time.Duration(w.From(apartInRun).Share()*float64(w.Set.Chaos)/2), func() { addApart(w) })
 	}
 }
 
-// addApart founds a cluster of one member apart, and asks for that member to be added here.
+// addApart founds a separate cluster of one member, and asks this cluster to add that member.
 func addApart(w *World) {
 	if w.Calm {
 		return
@@ -62,7 +63,7 @@ func addApart(w *World) {
 	tryLinks(w, m)
 }
 
-// foundApart begins a world in which one member is alone, and a client writes. Nothing fails there.
+// foundApart makes a World with one member and a client that writes. Nothing fails there.
 func foundApart(w *World, id protocol.MemberID) *smallWorld {
 	set := w.Set
 	set.Seed, set.Nodes, set.Alone = set.Seed^0x6170617274, 1, id
@@ -81,12 +82,12 @@ func foundApart(w *World, id protocol.MemberID) *smallWorld {
 	return s
 }
 
-// write lets the client write again and again.
+// write makes the client write periodically.
 func (s *smallWorld) write() {
 	s.probe.Try(check.Append, 0, func() { s.After(s.Set.Election/2, s.write) })
 }
 
-// tryLinks lets the members of the cluster and the one that was founded apart try to have links, again and again.
+// tryLinks periodically tries links between the members of the cluster and the one that was founded apart.
 func tryLinks(w *World, m *node.Member) {
 	s := w.alone[m.ID]
 	if s == nil || w.Calm {
@@ -101,29 +102,33 @@ func tryLinks(w *World, m *node.Member) {
 		w.Violate(m.ID, fmt.Errorf("in a world of its own: %w", s.Broken))
 	}
 	for _, o := range w.Members {
-		// A member without a log takes over the first lineage that it is told.
+		// A member without a log adopts the first lineage that it receives.
 		if !o.Up || !s.founder.Up || !o.HasLog() || s.founder.Handshakes.Lineage() == 0 {
 			continue
 		}
 		w.Count(linksTriedApart)
 		if wouldLink(o, s.founder) || wouldLink(s.founder, o) {
-			w.Violate(o.ID, fmt.Errorf("has a link with member %s, whose log is another one with %d commands, after %d here", m.ID, s.History.Acked, w.History.Acked))
+			w.Violate(o.ID, fmt.Errorf(
+				"has a link with member %s, whose log is another one with %d commands, after %d here",
+				m.ID, s.History.Acked, w.History.Acked))
 			return
 		}
 	}
 	w.After(w.Set.Heartbeat, func() { tryLinks(w, m) })
 }
 
-// wouldLink reports whether a member would dial another one and both agree to a link, by the rules of production.
+// wouldLink reports whether a member would dial another one and both accept the link, by the rules of production.
 func wouldLink(from, to *node.Member) bool {
-	if !from.Links.Has(to.ID) || !to.Links.Has(from.ID) && to.Handshakes.Admit(to.Memberships(), from.ID) != 0 || !from.Handshakes.Agrees(to.Handshakes.Birth()) || !node.SameLineage(from, to) {
+	if !from.Links.Has(to.ID) ||
+		!to.Links.Has(from.ID) && to.Handshakes.Admit(to.Memberships(), from.ID) != 0 ||
+		!from.Handshakes.Agrees(to.Handshakes.Birth()) || !node.SameLineage(from, to) {
 		return false
 	}
 	atFrom, atTo := node.Meet(from, to)
 	return atFrom == nil && atTo == nil && node.Related(from, to)
 }
 
-// EndApart is the operator who finds out, and gives the member an empty disk. It joins the cluster then.
+// EndApart is the operator's repair: the member gets an empty disk, and joins the cluster.
 func EndApart(w *World, m *node.Member) {
 	if !m.Apart {
 		return

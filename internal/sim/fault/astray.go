@@ -10,22 +10,22 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// An operator may give a member another log's state machine: one that has applied what the member's log does not
-// have. The member must not start, or must stop before it serves any client. Then the operator puts the right one
-// back.
+// An operator may give a member the state machine of another log: one that has applied entries that the member's log
+// does not have. The member must not start, or must stop before it serves any client. Then the operator restores the
+// right one.
 
 var foreignStatesFound = count.New("states_of_another_log_found", "states of another log found", count.Bodiless)
 
-// drawAstray chooses how often a member is started with such a state machine. Bodies are left out: a member gives up
-// those of commands that its state machine says it has.
+// drawAstray draws how often a member is started with such a state machine. Runs with bodies are excluded: a member
+// drops the bodies of commands that its state machine claims to have applied.
 func (s *Settings) drawAstray(d draw.Chance) {
 	if often := d.Yes(0.6); often && s.Durable && s.Bodies.Share == 0 {
 		s.Astray = 0.5 * d.Share()
 	}
 }
 
-// foundAstray reports whether an error says that the state machine is ahead of the log, and it is. The member starts
-// again with its own.
+// foundAstray reports whether an error says that the state machine is ahead of the log, and that is true. Then the
+// member starts again with its own state machine.
 func foundAstray(w *World, m *node.Member, err error) bool {
 	if m.Astray == 0 || !errors.As(err, new(*apply.StateAheadError)) && !errors.As(err, new(*member.DirError)) {
 		return false

@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// faultAway: a member is away until a leader has cut entries that it needs.
+// faultAway: a member is away until a leader has compacted entries that it needs.
 var faultAway = &Fault{Name: "away", Thinned: true}
 
 func init() {
@@ -15,8 +15,8 @@ func init() {
 	faultAway.Heal = func(m *node.Member) { m.Away = false }
 }
 
-// leaveAway takes a member away until a leader has cut its log beyond the end of the member's, or
-// until a time limit. The member is down, or cut off.
+// leaveAway keeps a member away until a leader has compacted its log beyond the end of the member's, or until a time
+// limit. The member is down, or cut off.
 func leaveAway(w *World, m *node.Member) {
 	if anyAway(w) {
 		return
@@ -32,7 +32,7 @@ func leaveAway(w *World, m *node.Member) {
 	stayAway(w, m, w.Now()+40*w.Set.Election)
 }
 
-// cutAway takes a member away that runs on.
+// cutAway keeps a member away like leaveAway, but the member continues to run.
 func cutAway(w *World, m *node.Member) {
 	w.Tracef("FAULT %s is cut off", m.ID)
 	m.Away = true
@@ -56,7 +56,7 @@ func stayAway(w *World, m *node.Member, most time.Duration) {
 	})
 }
 
-// comeBack ends the time in which a member is away.
+// comeBack ends the absence of a member.
 func comeBack(w *World, m *node.Member) {
 	w.Tracef("FAULT %s comes back", m.ID)
 	m.Away = false
@@ -64,7 +64,7 @@ func comeBack(w *World, m *node.Member) {
 	w.StartMember(m)
 }
 
-// cutPast reports whether the leader of some instance has cut entries that the member does not have.
+// cutPast reports whether the leader of some instance has compacted entries that the member does not have.
 func cutPast(w *World, m *node.Member) bool {
 	for _, s := range m.InForce {
 		if l := w.LeaderOf(s.Instance); l != nil && l != m && l.Of(s.Instance).Witness.Core.Status().First > s.Last()+1 {

@@ -12,18 +12,20 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A cluster may begin with a state that was restored from a snapshot (docs/internals/identity.md). All founders must have it,
-// and members that join later get it from others: no command led to it. An operator may start a founder without it.
-// Then no member links to that founder until the operator gives it a new disk, with the state.
+// A cluster may begin with a state that was restored from a snapshot (docs/internals/identity.md). All founders must
+// have it, and members that join later get it from others: no command in the log produces it. An operator may start a
+// founder without it. Then no member accepts a link with that founder until the operator gives it a new disk with the
+// state.
 
-// birthsInRun draws what concerns the state with which the cluster begins.
+// birthsInRun is the source of chance for the initial state of the cluster.
 var birthsInRun = draw.New("births in a run")
 
-// birthState names the state with which a cluster begins that is restored.
+// birthState names the initial state of a restored cluster.
 const birthState = "backup"
 
-// drawBirths draws whether the cluster begins with a state, and whether a founder is started without it. Only a state
-// machine that keeps its own state can begin with one. Where fewer than a majority may decide, that founder might.
+// drawBirths draws whether the cluster begins with a restored state, and whether a founder is started without it.
+// Only a state machine that keeps its own state can begin with one. Flexible quorums are excluded: that founder could
+// be a quorum.
 func (s *Settings) drawBirths(d draw.Chance) {
 	restored, odd := d.Yes(0.35), d.Yes(0.5)
 	if !restored || !s.Durable || s.Bodies.Share > 0 || s.Keyed || s.ByKey() || s.Flexible() {
@@ -32,7 +34,7 @@ func (s *Settings) drawBirths(d draw.Chance) {
 	s.Birth, s.OddFounder = birthState, odd && s.Nodes >= 3
 }
 
-// BeginBorn gives the founders the state with which the cluster begins.
+// BeginBorn gives the initial state of the cluster to the founders.
 func BeginBorn(w *World) {
 	if w.Set.Birth == "" {
 		return
@@ -49,7 +51,7 @@ func BeginBorn(w *World) {
 	w.After(w.Set.Election*time.Duration(1+w.From(birthsInRun).Below(10)), func() { Rectify(w, odd) })
 }
 
-// newborn is the state with which the cluster begins; nil: it begins empty.
+// newborn returns the initial state of the cluster; nil: it begins empty.
 func newborn(w *World) *machine.State {
 	if w.Set.Birth == "" {
 		return nil
@@ -57,10 +59,11 @@ func newborn(w *World) *machine.State {
 	return machine.Born(w.Set.Birth)
 }
 
-// Rectify gives a founder that began without the state a new disk, as an operator does who notices it. It does
-// nothing if the founder was removed meanwhile.
+// Rectify gives a founder that began without the state a new disk, as an operator would. It does nothing if the
+// founder was removed meanwhile.
 func Rectify(w *World, m *node.Member) {
-	if !m.Odd || m.Gone || m.Retiring || m.Strangers > 0 || slices.ContainsFunc(w.Court.All, func(c *judge.Instance) bool { return c.Left[m.ID] }) {
+	if !m.Odd || m.Gone || m.Retiring || m.Strangers > 0 ||
+		slices.ContainsFunc(w.Court.All, func(c *judge.Instance) bool { return c.Left[m.ID] }) {
 		return
 	}
 	m.Crash()
@@ -69,7 +72,7 @@ func Rectify(w *World, m *node.Member) {
 	w.StartLater(m, w.Between(0, w.Set.Election))
 }
 
-// rebornState is the state machine of a member that lost its disk: a founder is sometimes restored once more.
+// rebornState returns the state machine of a member that lost its disk. A founder is sometimes restored again.
 func rebornState(w *World, m *node.Member) *machine.State {
 	if w.Set.Birth == "" || m.Join || w.From(birthsInRun).Yes(0.5) {
 		return nil
@@ -77,7 +80,7 @@ func rebornState(w *World, m *node.Member) *machine.State {
 	return newborn(w)
 }
 
-// keepState reports whether changes leave two members that have the state, as an operator makes sure of.
+// keepState reports whether two members with the state remain after changes. Operators ensure that.
 func keepState(w *World, c *protocol.Config, changes []protocol.Change) bool {
 	if w.Set.Birth == "" {
 		return true

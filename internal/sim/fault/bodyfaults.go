@@ -27,16 +27,15 @@ func damageBodies(w *World, m *node.Member) {
 	}
 }
 
-// damageable lists the bodies on a member's disk that the other members can make whole. It only
-// takes bodies that the member knows to be committed: what the member acknowledged before that, it
-// must keep.
+// damageable lists the bodies on a member's disk that the other members can reconstruct. It lists only bodies that
+// the member knows to be committed: a member must keep a body that it acknowledged before that.
 func damageable(w *World, m *node.Member, s *node.MemberInstance) []uint64 {
 	return slices.DeleteFunc(s.Judges.Bodies.Live(), func(i uint64) bool {
 		return i > uint64(s.Noted) || s.Judges.Bodies.Holds(m.Judged(), i) == check.NoBody || !stillWhole(w, s.Judges, i, m)
 	})
 }
 
-// spoilBody flips a bit of one of these bodies, and reports whether it could.
+// spoilBody flips a bit of one of these bodies, and reports whether it did.
 func spoilBody(w *World, m *node.Member, s *node.MemberInstance, index uint64) bool {
 	b, err := m.Body.Store.Read(uint32(s.Instance), index)
 	if err != nil || len(b.Bytes) < 12 || m.Writer.Busy() || m.Twice(&b) || !m.Disk.Spoil(node.BodyDir, b.Bytes, w.Rand) {
@@ -48,9 +47,9 @@ func spoilBody(w *World, m *node.Member, s *node.MemberInstance, index uint64) b
 	return true
 }
 
-// stillWhole reports whether a body can be made whole without one member, even after the others
-// have trimmed their whole copies to rows. Members that vote nowhere do not count: no member asks one
-// for bodies if its membership is never decided.
+// stillWhole reports whether a body can be reconstructed without one member, even after the others have trimmed their
+// whole copies to rows. Members that are voters in no configuration do not count: no member fetches bodies from a
+// member whose addition is never decided.
 func stillWhole(w *World, c *judge.Instance, index uint64, without *node.Member) bool {
 	if w.Set.Resize && !wholeAfterRemovals(w, c, index, without) {
 		return false
@@ -62,10 +61,10 @@ func stillWhole(w *World, c *judge.Instance, index uint64, without *node.Member)
 	return c.Bodies.RecoverableFromRows(index, left)
 }
 
-// wholeAfterRemovals reports the same where more members may leave. Two things must hold. No member has
-// a damaged form of the body yet, because members count forms that they do not know to be damaged.
-// And in every configuration, also one that is about to be proposed, the other voters, at least two,
-// hold enough rows.
+// wholeAfterRemovals reports the same for runs in which more members may be removed. Two conditions must hold. No
+// member has a damaged form of the body yet, because members count forms that they do not know to be damaged. And in
+// every configuration, including those about to be proposed, there are at least two other voters, and these hold
+// enough rows.
 func wholeAfterRemovals(w *World, c *judge.Instance, index uint64, without *node.Member) bool {
 	if damagedOf(w, c, index) {
 		return false
@@ -76,19 +75,19 @@ func wholeAfterRemovals(w *World, c *judge.Instance, index uint64, without *node
 	})
 }
 
-// leastDamaged is how many voters a cluster keeps while bodies are damaged. With fewer, none may fail, and
-// members could count on a copy that is damaged, and not found to be so yet.
+// leastDamaged is the minimal number of voters while bodies are damaged. With fewer, no voter may fail, and members
+// could rely on a damaged copy before the damage is detected.
 const leastDamaged = 3
 
-// tooFew reports whether changes leave fewer voters than that. A member that takes the place of a voter joins
-// first, while that voter leaves at once.
+// tooFew reports whether changes leave fewer voters than that. A member that replaces a voter has to join first,
+// while that voter leaves at once.
 func tooFew(c *protocol.Config, changes []protocol.Change) bool {
 	next, reason := c.Changed(c.Joins(changes))
 	voters := len(next.Voters())
 	return reason == protocol.ReasonNone && voters < leastDamaged && voters < len(c.Voters())
 }
 
-// damaged reports whether what some member's disk holds of a live body is damaged.
+// damaged reports whether some member's disk has a damaged form of a live body.
 func damaged(w *World) bool {
 	return slices.ContainsFunc(w.Court.All, func(c *judge.Instance) bool {
 		return slices.ContainsFunc(c.Bodies.Live(), func(index uint64) bool { return damagedOf(w, c, index) })
@@ -100,7 +99,7 @@ func damagedOf(w *World, c *judge.Instance, index uint64) bool {
 	return slices.ContainsFunc(w.Members, func(m *node.Member) bool { return c.Bodies.Damaged(uint64(m.ID), index) })
 }
 
-// Recoverable reports whether those members hold enough to make every live body whole.
+// Recoverable reports whether these members hold enough to reconstruct every live body.
 func Recoverable(w *World, members []*node.Member) bool {
 	ids := numbers(members)
 	for _, c := range w.Court.All {
@@ -111,10 +110,12 @@ func Recoverable(w *World, members []*node.Member) bool {
 	return true
 }
 
-// Except is all members but one, without those that will not start again or that run on another
-// disk than their own.
+// Except returns all members but one. It leaves out members that never start again, and those that do not run on
+// their own disk.
 func (w *World) Except(one *node.Member) []*node.Member {
-	return slices.DeleteFunc(slices.Clone(w.Members), func(m *node.Member) bool { return m.Gone || m.Strange() || m == one })
+	return slices.DeleteFunc(slices.Clone(w.Members), func(m *node.Member) bool {
+		return m.Gone || m.Strange() || m == one
+	})
 }
 
 func numbers(members []*node.Member) []uint64 {

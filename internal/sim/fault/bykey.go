@@ -1,10 +1,11 @@
 package fault
 
-// Some protocols order commands only where they have a key in common. There members' logs differ, and so do the positions of
-// their commands. The judges look at each key as they look at the whole log elsewhere: its commands are numbered by its
-// version. Whether a decision is kept the state machines tell, and the history.
+// Some protocols order only commands that have a key in common. There the logs of members differ, and so do the
+// positions of commands. The judges check each key as they check the whole log elsewhere: the key's version numbers
+// its commands. The state machines and the history show whether decisions are kept.
 
-// fix leaves out what a protocol cannot do whose members do not change: a member that has lost its disk cannot be replaced.
+// fix turns off the faults that a protocol with fixed members cannot tolerate: a member that has lost its disk cannot
+// be replaced.
 func (s *Settings) fix() {
 	var none []*Fault
 	if s.Protocol.Core.Judged.Fixed {
@@ -12,7 +13,7 @@ func (s *Settings) fix() {
 		none = append(none, faultChange, faultWipe, faultOldDisk, faultHotCopy)
 	}
 	if s.ByKey() {
-		s.Durable = false // such a state cannot stay where members met last
+		s.Durable = false // such a state cannot stay at the last position that members have in common
 	}
 	for _, f := range none {
 		s.Faults[f] = 0

@@ -16,8 +16,7 @@ func init() {
 	faultChange.Strike = func(w *World, _ *node.Member) { changeMembers(w) }
 }
 
-// changeMembers does what operators do: it adds learners, makes them voters, and replaces and
-// removes members.
+// changeMembers does what operators do: it adds and promotes learners, and replaces and removes members.
 func changeMembers(w *World) {
 	m, knows := memberToAsk(w), w.Leader() // the operator may know more than the member that is asked
 	if knows == nil {
@@ -45,7 +44,7 @@ func changeMembers(w *World) {
 	}
 }
 
-// maxAdded is how many members may join during one run.
+// maxAdded is the maximal number of members that join during one run.
 const maxAdded = 4
 
 func drawChange(w *World, config *protocol.Config) []protocol.Change {
@@ -83,7 +82,7 @@ func drawChange(w *World, config *protocol.Config) []protocol.Change {
 	return nil
 }
 
-// promote makes learners voters, half of the time in the place of another voter.
+// promote promotes learners. Half of the time a voter is removed by the same change.
 func promote(w *World, learners []protocol.MemberID, some protocol.Member) (changes []protocol.Change) {
 	for _, id := range learners {
 		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}})
@@ -97,7 +96,8 @@ func promote(w *World, learners []protocol.MemberID, some protocol.Member) (chan
 	return changes
 }
 
-// unknownMembers is a change that the member takes for made, if it does not know one that was made.
+// unknownMembers returns a removal that an outdated member considers done: of a member whose addition it has not
+// applied.
 func unknownMembers(w *World, m *node.Member, config *protocol.Config) (changes []protocol.Change) {
 	behind := m.Applier.Config()
 	for _, x := range config.Members {
@@ -108,8 +108,7 @@ func unknownMembers(w *World, m *node.Member, config *protocol.Config) (changes 
 	return nil
 }
 
-// promoteLater asks, again and again, for a learner to take the place of a voter, of one that is down if there
-// is one.
+// promoteLater repeatedly asks for a learner to replace a voter, preferably one that is down.
 func promoteLater(w *World, learner protocol.MemberID) {
 	w.After(w.Between(w.Set.Election/4, w.Set.Election), func() {
 		m := w.Leader()
@@ -119,22 +118,26 @@ func promoteLater(w *World, learner protocol.MemberID) {
 		if m != nil {
 			config := &m.Witness.Latest.Config
 			voters := config.Voters()
-			if x := config.Find(learner); len(voters) == 0 || x != nil && !x.Learner || x == nil && slices.Contains(config.Removed, learner) {
+			if x := config.Find(learner); len(voters) == 0 || x != nil && !x.Learner ||
+				x == nil && slices.Contains(config.Removed, learner) {
 				return
 			}
 			i := slices.IndexFunc(voters, func(id protocol.MemberID) bool { return !w.Member(id).Up })
 			if i < 0 {
 				i = w.Pick(len(voters))
 			}
-			askChange(w, m, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: learner}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: voters[i]}}})
+			askChange(w, m, []protocol.Change{
+				{Kind: protocol.AddVoter, Member: protocol.Member{ID: learner}},
+				{Kind: protocol.RemoveMember, Member: protocol.Member{ID: voters[i]}},
+			})
 		}
 		promoteLater(w, learner)
 	})
 }
 
-// drawResize makes the cluster smaller, by one member or several at once, down to three members or
-// fewer. Then it makes the cluster as large as it was. So many members may leave that the rows of
-// live bodies are not enough: then those who stay make whole copies first.
+// drawResize shrinks the cluster, by one member or several at once, down to three members or fewer. Then it grows the
+// cluster to its original size. If the remaining members hold too few rows of live bodies, they make whole copies
+// first.
 func drawResize(w *World, config *protocol.Config) (changes []protocol.Change) {
 	voters := config.Voters()
 	if len(voters) <= 3 {
@@ -169,8 +172,7 @@ func drawResize(w *World, config *protocol.Config) (changes []protocol.Change) {
 	return changes
 }
 
-// askChange asks a member for changes. Where bodies may have to be made whole first, the operator
-// waits for longer.
+// askChange asks a member for changes. Where bodies may have to be reconstructed first, the operator waits longer.
 func askChange(w *World, m *node.Member, changes []protocol.Change) {
 	patience := w.Between(w.Set.Election, 20*w.Set.Election)
 	if w.Set.Resize {
@@ -180,8 +182,8 @@ func askChange(w *World, m *node.Member, changes []protocol.Change) {
 	w.Ask(m, cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes}, patience, func(error) {})
 }
 
-// memberToAsk is the member that an operator asks for something: often one that does not know that another
-// leads by now, mostly the leader.
+// memberToAsk returns the member that an operator asks: mostly the leader, often a former leader that does not know
+// its successor.
 func memberToAsk(w *World) *node.Member {
 	if old := w.UpAnd(func(m *node.Member) bool { return m.LeadsAny() && m.Replaced() }); len(old) > 0 && w.Chance(0.5) {
 		return old[w.Among(len(old))]
@@ -197,7 +199,7 @@ func AddMember(w *World) protocol.Member {
 	m := node.NewMember(&w.Environment, protocol.MemberID(len(w.Members)+1))
 	m.Join = true
 	w.Members = append(w.Members, m)
-	if w.Set.Chaos > 0 && w.Chance(0.15) { // in a scenario there is no chance
+	if w.Set.Chaos > 0 && w.Chance(0.15) { // scenarios draw nothing
 		w.Tracef("FAULT %s will never come", m.ID)
 		m.Gone = true
 		return protocol.Member{ID: m.ID, PeerURLs: m.URLs()}

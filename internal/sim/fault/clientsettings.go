@@ -28,7 +28,7 @@ func (s *Settings) drawClients(d draw.Chance) {
 	}
 }
 
-// watchLeaders makes clients write at new leaders and read at those that may be leaders no more.
+// watchLeaders makes clients write at new leaders and read at members that may no longer lead.
 func (s *Settings) watchLeaders(d draw.Chance) {
 	s.Clients, s.Keys, s.Operations, s.Reads = 6+d.Below(6), 1, 400, 0.3
 	s.Think = max(s.Heartbeat, 2*s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
@@ -37,7 +37,7 @@ func (s *Settings) watchLeaders(d draw.Chance) {
 	s.Load.Crowd = 0.5 + 0.5*d.Share()
 }
 
-// drawLoad makes most runs busy. The others stay quiet.
+// drawLoad gives most runs a high load.
 func (s *Settings) drawLoad(d draw.Chance) {
 	l := &s.Load
 	l.Overwrite = 0.05
@@ -70,38 +70,42 @@ func (s *Settings) drawLoad(d draw.Chance) {
 		s.Operations /= 2
 		l.Overwrite = max(l.Overwrite, 0.2)
 	}
-	s.Core.MaxUncommittedBytes = max(s.Core.MaxUncommittedBytes, min(s.BatchBytes, s.Clients*(l.Burst+client.Pipeline)*(s.Padding+500)))
+	s.Core.MaxUncommittedBytes = max(s.Core.MaxUncommittedBytes,
+		min(s.BatchBytes, s.Clients*(l.Burst+client.Pipeline)*(s.Padding+500)))
 }
 
 func (s *Settings) describeLoad() string {
 	l := &s.Load
-	return fmt.Sprintf("clients: %.0f%% stay, %.0f%% ask leaders; %.0f%% on one key, %.0f%% overwrite; %.0f%% in bursts of ≤ %d; %.0f%% of writes are read at once; %.0f%% propose without waiting; %.0f%% of writes are answered early, %.0f%% of the others are blind\n",
-		100*l.Pinned, 100*l.Leaders, 100*l.Hot, 100*l.Overwrite, 100*l.Bursts, l.Burst, 100*l.Chase, 100*l.Pipes, 100*l.Early, 100*l.Blind)
+	return fmt.Sprintf("clients: %.0f%% stay, %.0f%% ask leaders; %.0f%% on one key, %.0f%% overwrite; "+
+		"%.0f%% in bursts of ≤ %d; %.0f%% of writes are read at once; %.0f%% propose without waiting; "+
+		"%.0f%% of writes are answered early, %.0f%% of the others are blind\n",
+		100*l.Pinned, 100*l.Leaders, 100*l.Hot, 100*l.Overwrite, 100*l.Bursts, l.Burst,
+		100*l.Chase, 100*l.Pipes, 100*l.Early, 100*l.Blind)
 }
 
-// drawEarly chooses how many writes ask for an early answer, and how many of the others may take
-// another way than through the leader.
+// drawEarly draws how many writes ask for an early answer, and how many of the others may take another path than
+// through the leader.
 func (s *Settings) drawEarly(d draw.Chance) {
 	if s.Protocol.Core.Proposing.Accepted && d.Yes(0.6) {
 		s.Load.Early = d.Share()
 	}
 	if s.Protocol.Core.Proposing.Path != nil && d.Yes(0.9) {
 		s.Load.Blind = d.Share()
-		if d.Yes(0.25) { // what is accepted meets members that change
+		if d.Yes(0.25) { // accepted commands meet membership changes
 			s.Load.Early = 0.6 + 0.4*d.Share()
 			s.Faults[faultChange] = s.Election * time.Duration(3+d.Below(6))
 		}
 	}
 }
 
-// drawPipes chooses how many clients propose without waiting.
+// drawPipes draws how many clients propose without waiting.
 func (s *Settings) drawPipes(d draw.Chance) {
 	if d.Yes(0.5) {
 		s.Load.Pipes = d.Share()
 	}
 }
 
-// drawWithdrawals chooses how many commands are withdrawn.
+// drawWithdrawals draws how many commands are withdrawn.
 func (s *Settings) drawWithdrawals(d draw.Chance) {
 	if d.Yes(0.4) {
 		s.Load.Withdraw = d.Share() * d.Share()

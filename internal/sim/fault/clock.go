@@ -15,15 +15,15 @@ func init() {
 	faultClock.Heal = func(m *node.Member) { m.SetRate(1) }
 }
 
-// drawClocks draws how wrong clocks may run.
+// drawClocks draws the maximal drift of clocks.
 func (s *Settings) drawClocks(d draw.Chance) {
 	if d.Yes(0.5) {
 		s.setDrift(s.mostDrift() * d.Share())
 	}
 }
 
-// mostDrift is how wrong clocks may run at most. Leases are safe only within bounds that all
-// members know. Without leases clocks may be more wrong.
+// mostDrift is the upper limit of the drift. Leases are safe only within bounds that all members know. Without leases
+// clocks may drift more.
 func (s *Settings) mostDrift() float64 {
 	if s.Core.LeaseReads {
 		return 0.3
@@ -34,13 +34,12 @@ func (s *Settings) mostDrift() float64 {
 func (s *Settings) setDrift(drift float64) {
 	s.Drift = drift
 	if s.Core.LeaseReads {
-		// While the slowest clock runs through an election timeout, the fastest runs further by
-		// this much.
+		// While the slowest clock counts an election timeout, the fastest clock gains this much.
 		s.Core.MaxClockDrift = time.Duration(float64(s.Election)*2*drift/(1-drift)) + 1
 	}
 }
 
-// WrongRate draws how fast a clock runs.
+// WrongRate draws the rate of a clock.
 func WrongRate(w *World) float64 {
 	x := 2*w.Rand.Float64() - 1
 	if w.Chance(w.Set.Meet.Edge) {
@@ -51,8 +50,8 @@ func WrongRate(w *World) float64 {
 	return 1 + w.Set.Drift*x
 }
 
-// clocksAgainst sometimes lets clocks run as wrong as the run allows against a leader that is cut
-// off: for the others time passes fast, for the leader slowly.
+// clocksAgainst sometimes sets clocks to the maximal drift when a leader is cut off: the leader's clock is slow,
+// those of the others are fast.
 func clocksAgainst(w *World, leader *node.Member) {
 	if w.Set.Drift == 0 || !w.Chance(w.Set.Meet.Against) {
 		return

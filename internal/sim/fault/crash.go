@@ -15,8 +15,8 @@ func init() {
 	faultPower.Strike = func(w *World, _ *node.Member) { powerLoss(w) }
 }
 
-// stopMember lets a member stop: it loses power at once or at a write soon, or it is told to stop. In
-// each case it starts again later.
+// stopMember stops a member: it loses power at once or at one of its next writes, or it is told to stop. In each case
+// it starts again later.
 func stopMember(w *World, m *node.Member) {
 	if w.Chance(0.4) {
 		m.Disk.PowerAt = 1 + w.Pick(20)

@@ -9,8 +9,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Core draws the members that live in the second phase: all, or some that can decide in every
-// configuration that may still be active.
+// Core draws the members that run in the second phase: all, or some that can decide in every configuration that may
+// still be active.
 func (w *World) Core() []*node.Member {
 	alive := slices.DeleteFunc(slices.Clone(w.Members), func(m *node.Member) bool { return m.Gone || m.Strange() })
 	if w.Chance(0.5) || anySick(w) { // while a state is damaged, no other member may be missing
@@ -26,8 +26,8 @@ func (w *World) Core() []*node.Member {
 	return alive
 }
 
-// Joins reports whether a leader may make a member a voter at any moment. It may do so because it has
-// just got a message of the member, even if that one has stopped since.
+// Joins reports whether a leader may promote a member to voter at any moment. It may have received a message from the
+// member just before the member stopped.
 func (w *World) Joins(m *node.Member) bool {
 	return slices.ContainsFunc(w.Members, func(o *node.Member) bool {
 		return o.Up && slices.ContainsFunc(o.InForce, func(s *node.MemberInstance) bool {
@@ -37,8 +37,8 @@ func (w *World) Joins(m *node.Member) bool {
 	})
 }
 
-// Decisive reports two things: the members can elect and decide in every configuration that may become
-// active, and they hold enough of every live body.
+// Decisive reports whether the members can elect and decide in every configuration that may become active, and hold
+// enough of every live body.
 func (w *World) Decisive(members []*node.Member) bool {
 	if len(members) < w.Set.decides() || !Recoverable(w, members) {
 		return false
@@ -49,15 +49,17 @@ func (w *World) Decisive(members []*node.Member) bool {
 	quorums := w.Set.JudgeQuorums()
 	for _, c := range w.Court.All {
 		voters := slices.Concat(c.Ledger.Configurations(), w.yetToFollow(c), w.proposed(c))
-		if slices.ContainsFunc(voters, func(v *check.Voters) bool { return !quorums.Reads(v, lives) || !quorums.Writes(v, lives) }) {
+		if slices.ContainsFunc(voters, func(v *check.Voters) bool {
+			return !quorums.Reads(v, lives) || !quorums.Writes(v, lives)
+		}) {
 			return false
 		}
 	}
 	return true
 }
 
-// proposed returns the voters of memberships that members propose, or are about to for an operator,
-// and that are in no log yet.
+// proposed returns the voters of configurations that are in no log yet: those that members propose, or are about to
+// propose for an operator.
 func (w *World) proposed(c *judge.Instance) (voters []*check.Voters) {
 	for _, m := range w.Members {
 		if !m.Up {
@@ -81,8 +83,8 @@ func (w *World) proposed(c *judge.Instance) (voters []*check.Voters) {
 	return voters
 }
 
-// yetToFollow returns the voters of the first instance's decided memberships that another instance
-// has not followed yet. It may follow each of them: removals do not wait for one another.
+// yetToFollow returns the voters of memberships that the first instance has decided and another instance has not
+// adopted yet. It may adopt each of them: removals do not wait for one another.
 func (w *World) yetToFollow(c *judge.Instance) (voters []*check.Voters) {
 	if c.Ended || c == w.Court.First {
 		return nil

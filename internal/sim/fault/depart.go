@@ -11,8 +11,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Members that were removed stop by themselves. From time to time links make a handshake. In it the
-// other side may say that it refuses a member forever.
+// Removed members stop by themselves. Links repeat their handshake from time to time, and in a handshake the other
+// side may refuse a member forever.
 
 var (
 	membersRemoved        = count.New("members_removed", "members removed")
@@ -21,8 +21,8 @@ var (
 	removedMembersStopped = count.New("removed_members_stopped", "removed members stopped")
 )
 
-// LeaveFor is a stop that the operator asks for. The member hands over what it leads, and goes on
-// meanwhile. Then it ends as if power was lost, which loses only what no member relies on.
+// LeaveFor is a planned stop. The member transfers its leaderships, and runs meanwhile. Then it stops as in a power
+// failure, which loses only data that no member relies on.
 func LeaveFor(w *World, m *node.Member, back time.Duration) {
 	w.Tracef("FAULT %s is told to stop", m.ID)
 	w.Count(plannedStops)
@@ -47,9 +47,9 @@ func LeaveFor(w *World, m *node.Member, back time.Duration) {
 	m.WhenAwake(step)
 }
 
-// Expelled implements node.Observer: it stops a member that found out that the cluster goes on without it. It judges that this is
-// true: every instance must have decided it. After damage the others may not hold enough without
-// this member. Then it goes on: the faults must leave enough, not the member.
+// Expelled implements node.Observer: it stops a member that has detected its removal. It checks that every instance
+// has decided the removal. After damage the others may not hold enough without this member. Then it continues to run:
+// the faults have to leave enough data, not the member.
 func (w *World) Expelled(m *node.Member, why *member.ExpelledError) {
 	for _, c := range w.Court.All {
 		if !c.Ended && !c.Left[m.ID] {
@@ -76,7 +76,7 @@ func retire(w *World, removed []protocol.MemberID) {
 		m.Retiring = true
 		w.Count(membersRemoved)
 		if w.Chance(0.5) {
-			continue // it is not switched off, and must find out by itself
+			continue // it is not switched off, and must detect its removal itself
 		}
 		w.After(w.Between(0, 10*w.Set.Election), func() {
 			if m.Gone {

@@ -7,12 +7,12 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// run draws all that happens in a run, where no other source is named, and most of its settings before that.
+// RunChance draws most settings of a run, and then all events that have no other source.
 var RunChance = draw.New("run")
 
-// Sources of which more than one drawing draws.
+// Sources that several drawings share.
 var (
-	fromInstances = draw.New("instances") // whose logs are merged, or groups of keys
+	fromInstances = draw.New("instances") // instances with merged logs, or groups of keys
 	fromMeeting   = draw.New("meeting faults")
 )
 
@@ -20,13 +20,12 @@ var (
 type drawing struct {
 	from *draw.Source
 	draw func(s *Settings, d draw.Chance)
-	// fault, instead: this fault's Draw, from the source of its name.
+	// fault, if set, replaces from and draw with the fault's Source and Draw.
 	fault *Fault
 }
 
-// drawings are the parts in their order. The order matters: later ones look at what earlier ones drew, and may
-// change it. Faults that are not in it follow, in the order of the list of faults. A new part of settings is added
-// at the end.
+// drawings are the parts in their order. The order matters: later parts read the settings of earlier ones, and may
+// change them. Faults that are not listed here follow, in the order of Faults. A new part is added at the end.
 var drawings = []drawing{
 	{from: RunChance, draw: (*Settings).drawTimes},
 	{from: RunChance, draw: (*Settings).drawClients},
@@ -74,7 +73,7 @@ var drawings = []drawing{
 	{fault: faultMove},
 }
 
-// DrawSettings makes the settings of a seed. rng is the chance of the run itself, which goes on drawing after that.
+// DrawSettings makes the settings of a seed. rng is the source of the run itself, which draws from it after that.
 func DrawSettings(o *Options, rng *rand.Rand) Settings {
 	s, chance := choose(o), draw.Begin(o.Seed)
 	for _, x := range allDrawings() {
@@ -90,7 +89,7 @@ func DrawSettings(o *Options, rng *rand.Rand) Settings {
 	return s
 }
 
-// allDrawings returns the drawings with those of all faults.
+// allDrawings returns the drawings, including those of all faults.
 func allDrawings() (all []drawing) {
 	drawn := map[*Fault]bool{}
 	for _, x := range drawings {

@@ -10,8 +10,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Settings of a protocol with epochs: how long epochs are, who leads, and what a leader does that has nothing to
-// propose.
+// Settings of a protocol with epochs: the length of epochs, the policy for leaders, and the behavior of idle leaders.
 
 // drawEpochs draws the settings of the epochs. Many runs have the defaults.
 func (s *Settings) drawEpochs(d draw.Chance) {
@@ -29,8 +28,8 @@ func (s *Settings) drawEpochs(d draw.Chance) {
 	}
 }
 
-// leastEpochInbox has space for a small message of each of nine members. All of them send all the time, because all of
-// them lead. With less, most of what a member asks for would be refused.
+// leastEpochInbox has space for a small message from each of nine members. All of them send all the time, because all
+// of them lead. With less space, most replies to a member would be refused.
 const leastEpochInbox = 2000
 
 // chooseEpochs mostly makes epochs short, so that many of them end in a run.
@@ -43,8 +42,8 @@ func (s *Settings) chooseEpochs(d draw.Chance) {
 	})
 }
 
-// EpochTime is how long it may take until what is proposed has its turn: two epochs may have to be decided slot after
-// slot before that, in pieces that take so long.
+// EpochTime is the maximal time until the slot of a proposal is reached: two epochs may have to be decided first,
+// slot after slot, each within the time piece.
 func EpochTime(w *World, piece time.Duration) time.Duration {
 	if !w.Set.Protocol.Core.Judged.ManyLead {
 		return 0
@@ -56,5 +55,6 @@ func (s *Settings) describeEpochs() string {
 	if !s.Protocol.Core.Settings.Has(epochs.Setting) {
 		return ""
 	}
-	return fmt.Sprintf("epochs: %s; skips %t, after %s\n", epochs.Setting.In(s.Core.Own), !iss.NoSkip.In(s.Core.Own), iss.SkipWait.In(s.Core.Own))
+	return fmt.Sprintf("epochs: %s; skips %t, after %s\n",
+		epochs.Setting.In(s.Core.Own), !iss.NoSkip.In(s.Core.Own), iss.SkipWait.In(s.Core.Own))
 }

@@ -8,30 +8,30 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// Fault is a kind of fault, or of what an operator does. It is declared in a file of its own, and has a line in the
-// list of faults. Its functions are set in that file's init, because they may name other faults.
+// Fault is a kind of fault, or an action of an operator. It is declared in a file of its own, and listed in Faults.
+// Its functions are set in that file's init, because they may refer to other faults.
 type Fault struct {
-	// Name is what traces, the flag --without and the fault's source of chance are named by.
+	// Name is the fault's name in traces and for the flag --without, and the name of its source of chance.
 	Name string
-	// Usual: drawUsual draws it together with others like it, in most runs.
+	// Usual: drawUsual draws whether a run has it.
 	Usual bool
-	// Thinned: runs with few faults may be without it (drawMeet). Later faults have only their own Draw.
+	// Thinned: drawMeet may turn it off in runs with few faults. Faults added later have only their own Draw.
 	Thinned bool
-	// Draw, if set, chooses whether a run has the fault, and how often. It may change other settings too.
+	// Draw, if set, draws whether a run has the fault, and how often. It may change other settings too.
 	Draw func(s *Settings, d draw.Chance)
-	// Strike lets the fault happen once. m is a member that runs; it may concern others.
+	// Strike injects the fault once. m is a running member; the fault may affect others.
 	Strike func(w *World, m *node.Member)
 	// Heal, if set, ends the fault at a member, and End in the whole cluster, when the second phase begins.
 	Heal func(m *node.Member)
 	End  func(w *World)
 
-	Source *draw.Source // of Draw; nil: the one of the fault's name, from init on
+	Source *draw.Source // of Draw; if nil, init sets a source with the fault's name
 }
 
-// rates is the mean time between two faults of a kind; 0: a run has none.
+// rates are the mean times between two faults of a kind; 0: a run has none.
 type rates map[*Fault]time.Duration
 
-// among returns those of these faults that a run has.
+// among returns the given faults that a run has.
 func (r rates) among(some []*Fault) (kinds []*Fault) {
 	for _, f := range some {
 		if r[f] > 0 {
@@ -60,7 +60,7 @@ func Named(name string) *Fault {
 	return nil
 }
 
-// drawUsual chooses which of the usual faults a run has, and how often.
+// drawUsual draws which usual faults a run has, and how often.
 func (s *Settings) drawUsual(d draw.Chance) {
 	if d.Yes(0.05) {
 		return // a quiet run
@@ -72,7 +72,7 @@ func (s *Settings) drawUsual(d draw.Chance) {
 	}
 }
 
-// OpenFaults plans the first fault of each kind.
+// OpenFaults schedules the first fault of each kind.
 func (w *World) OpenFaults() {
 	for _, f := range w.Set.Faults.kinds() {
 		w.planFault(f, w.Set.Faults[f])
@@ -92,7 +92,7 @@ func (w *World) planFault(f *Fault, every time.Duration) {
 	})
 }
 
-// strike lets one fault happen. victim is the member, where the fault concerns only one; nil: no member runs.
+// strike injects one fault. victim is the member of a fault that affects only one; nil: no member runs.
 func (w *World) strike(f *Fault, victim *node.Member) {
 	if victim != nil {
 		f.Strike(w, victim)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryFaultIsOnThePage: its name, in the table of faults.
+// TestEveryFaultIsOnThePage checks that the page on simulation names every fault.
 func TestEveryFaultIsOnThePage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/internals/simulation.md")
 	require.NoError(t, err)

@@ -2,7 +2,7 @@ package fault
 
 import "github.com/braidlog/braid/internal/sim/draw"
 
-// Faults are all faults. The order matters to saved seeds: runs plan and draw faults in this order, and a new one is
+// Faults lists all faults. Saved seeds depend on the order in which runs draw and schedule faults. A new fault is
 // added at the end.
 var Faults = []*Fault{
 	faultCrash,

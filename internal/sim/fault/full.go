@@ -7,15 +7,15 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// Full disks: for a while no space can be allocated on one disk or on all, but what is freed. When
-// a member has started, others have taken what it freed. Bytes in files that
-// exist can still be overwritten. On a file system that copies what it writes, the log and the
-// bodies cannot be overwritten either. No member stops because of it, and nothing is lost.
+// Full disks: for a while one disk, or all disks, have no free space except what their members free. When a member
+// has started, other processes have taken the space that it freed. Bytes in existing files can still be overwritten.
+// On a copy-on-write file system, the log and the bodies cannot be overwritten either. No member stops because of a
+// full disk, and nothing is lost.
 //
-// Or others leave about what the member needs, as it says itself. Then members refuse their
-// clients' writes before the disk is full, as a server does.
+// Or other processes leave about as much space as the member itself reports that it needs. Then members refuse writes
+// of clients before the disk is full, as a server does.
 
-// faultFull: a disk has no space, or all have none.
+// faultFull: one disk is full, or all are.
 var faultFull = &Fault{Name: "full-disk", Thinned: true}
 
 func init() {
@@ -24,8 +24,7 @@ func init() {
 	faultFull.Heal = func(m *node.Member) { m.Disk.Full = false }
 }
 
-// drawFull chooses whether disks get full. Then segments are mostly small, so that new ones are
-// needed soon.
+// drawFull draws whether disks get full. Then segments are mostly small, so that new ones are needed soon.
 func (s *Settings) drawFull(d draw.Chance) {
 	if !d.Yes(0.25) {
 		return

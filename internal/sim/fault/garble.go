@@ -19,14 +19,14 @@ func init() {
 	faultGarble.Strike = garble
 }
 
-// drawGarble chooses whether members propose nonsense.
+// drawGarble draws whether members propose invalid entries.
 func (s *Settings) drawGarble(d draw.Chance) {
 	if d.Yes(0.2) {
 		s.Faults[faultGarble] = s.Election * time.Duration(1+d.Below(10))
 	}
 }
 
-// garble lets a member propose an entry that no member can apply. The entry's digest is right.
+// garble lets a member propose an entry that no member can apply. The entry's digest is valid.
 func garble(w *World, m *node.Member) {
 	e := protocol.Entry{Kind: protocol.EntryBatch, Count: 1, Payload: protocol.AppendCommand(nil, []byte("garbled"))}
 	switch w.Pick(6) {

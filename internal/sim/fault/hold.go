@@ -8,12 +8,12 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Links that stall and lose nothing. What is sent meanwhile arrives when they continue: after others have begun
-// to elect a new leader, and at the same moment as what they send to each other. So messages of the old leader
-// reach members that are about to vote. No other fault does that: elsewhere a message is late by less than a
+// Links that stall without loss. Messages sent meanwhile arrive when the links continue: after others have begun to
+// elect a new leader, and at the same moment as the messages of that election. So messages of the old leader reach
+// members that are about to vote. No other fault does that: with the others a message is delayed by less than a
 // heartbeat, or lost.
 
-// faultHold: links of a leader stand still, and lose nothing.
+// faultHold: links of a leader stall without loss.
 var faultHold = &Fault{Name: "hold"}
 
 func init() {
@@ -22,8 +22,8 @@ func init() {
 	faultHold.End = func(w *World) { releaseLinks(w, w.held) }
 }
 
-// drawHolds chooses whether links stand still. In half of these runs hardly anything else happens:
-// clients read at leaders whose lease may be over.
+// drawHolds draws whether links stall. Half of these runs have hardly any other fault: clients read at leaders whose
+// lease may have expired.
 func (s *Settings) drawHolds(d draw.Chance) {
 	if s.Nodes == 1 || !d.Yes(0.15) {
 		return
@@ -38,7 +38,8 @@ func (s *Settings) holdLeaders(d draw.Chance) {
 	s.Faults = rates{faultHold: s.Election * time.Duration(4+d.Below(3))}
 	s.Timely()
 	s.Drop, s.Corrupt = s.Drop/4, 0
-	s.DelayMin, s.DelayMax = s.Heartbeat/100, d.Duration(s.Heartbeat/50, s.Heartbeat/8) // an election takes less than a heartbeat
+	// An election then takes less than a heartbeat.
+	s.DelayMin, s.DelayMax = s.Heartbeat/100, d.Duration(s.Heartbeat/50, s.Heartbeat/8)
 	s.SyncMin, s.SyncMax = min(s.SyncMin, s.Heartbeat/100), min(s.SyncMax, s.Heartbeat/30)
 	s.HopMax = min(s.HopMax, s.Heartbeat/200)
 	s.Chaos = max(s.Chaos, 120*s.Election)
@@ -47,17 +48,17 @@ func (s *Settings) holdLeaders(d draw.Chance) {
 	s.setDrift(s.mostDrift() * [...]float64{0, 0, 0.2, 1}[d.Below(4)])
 }
 
-// standstill is the time in which links stall: those of a member that leads, and perhaps those between the
-// others, except the links of one member, which is then the only one that can ask for votes.
+// standstill is a period of stalled links: those of a leader, and perhaps those between the others. One of the others
+// may get its links back first; then it is the only one that can ask for votes.
 type standstill struct {
 	m        *node.Member
-	first    *node.Member // nil: only links of m stand still
-	released bool         // some have gone on
+	first    *node.Member // nil: only links of m stall
+	released bool         // some links continue already
 }
 
-// holdLinks lets the links of a leader stand still, first those to it, so that answers to what it has
-// just sent reach it late and it leads on. What it sends stands still until about when others elect
-// another leader. Often the others' links stand still too: then several ask for votes, and one of them is answered first.
+// holdLinks stalls the links of a leader, first those to it: replies to its last messages reach it late, and it
+// continues to lead. The links from it stall until about the time when the others elect another leader. Often the
+// links between the others stall too: then several ask for votes, and one of them gets replies first.
 func holdLinks(w *World, victim *node.Member) {
 	m := w.SomeLeader()
 	if m == nil {
@@ -82,7 +83,7 @@ func holdLinks(w *World, victim *node.Member) {
 	w.After(3*e, func() { releaseLinks(w, h) })
 }
 
-// holdAll stops all links to the member, or from it, or lets them go on. It does nothing when the time is over.
+// holdAll stalls or releases all links to the member, or all links from it. It does nothing after the standstill.
 func holdAll(w *World, h *standstill, inward, on bool) {
 	if w.held != h {
 		return
@@ -110,7 +111,8 @@ func holdOthers(w *World, h *standstill, of *node.Member, on bool) {
 	}
 }
 
-// holdLink stops a link, or lets it go on: then what waits arrives within a trip, in order if streams keep it.
+// holdLink stalls or releases a link. After a release, the held messages arrive within a trip, in order if streams
+// keep the order.
 func holdLink(w *World, from, to protocol.MemberID, on bool) {
 	l := w.Net.Link(from, to)
 	if on {
@@ -129,9 +131,9 @@ func holdLink(w *World, from, to protocol.MemberID, on bool) {
 	l.Delay(last)
 }
 
-// releaseFor lets links continue when a member stands for election, some of them later. So messages of the old
-// leader reach members that are about to vote, and the candidate's do not reach the old leader at once. Some members
-// learn from others that they voted for the candidate before its own request arrives.
+// releaseFor releases links when a member campaigns, some of them later. So messages of the old leader reach members
+// that are about to vote, and the candidate's messages do not reach the old leader at once. Some members receive
+// votes of others for the candidate before the candidate's own request arrives.
 func releaseFor(w *World, candidate *node.Member) {
 	h := w.held
 	if h == nil || h.m == candidate || w.Calm || h.released {
@@ -160,7 +162,7 @@ func releaseFor(w *World, candidate *node.Member) {
 	w.After(w.Set.Election-w.Between(0, w.Set.Election/2), func() { releaseLinks(w, h) })
 }
 
-// holdOthersBut lets the links of a member to all others but the candidate go on.
+// holdOthersBut releases the links from a member to all others but the candidate.
 func holdOthersBut(w *World, h *standstill, candidate, of *node.Member) {
 	if w.held != h {
 		return
@@ -172,7 +174,7 @@ func holdOthersBut(w *World, h *standstill, candidate, of *node.Member) {
 	}
 }
 
-// releaseLinks lets all links go on.
+// releaseLinks releases all links.
 func releaseLinks(w *World, h *standstill) {
 	if h == nil || w.held != h {
 		return

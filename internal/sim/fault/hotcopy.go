@@ -12,13 +12,13 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A copy of a disk that was made while its member ran takes the disk's place. Its incarnation says nothing: no
-// member has met a later one. Only a leader can tell, because its heartbeats name more than the copy holds
-// (docs/internals/identity.md, rule 9). So this happens only while such a leader runs, and no other messages
-// reach the member before the leader's. If its term ends before that, the copy is taken away again: no
-// protocol promises to tolerate that.
+// A copy of a disk, made while its member ran, replaces the disk. Its incarnation does not reveal that: no member has
+// seen a later one. Only a leader can detect the copy, because its heartbeats name entries that the copy does not
+// have (docs/internals/identity.md, rule 9). So this happens only while such a leader runs, and no other messages
+// reach the member before the leader's. If the term ends before that, the copy is removed again: no protocol promises
+// to tolerate that.
 
-// faultHotCopy: a copy of a running member's disk is put in its place.
+// faultHotCopy: a copy of a running member's disk replaces the disk.
 var faultHotCopy = &Fault{Name: "hot-copy", Thinned: true}
 
 func init() {
@@ -26,18 +26,19 @@ func init() {
 	faultHotCopy.Strike = copyHot
 }
 
-var runningCopiesPutBack = count.New("copies_of_running_disks_put_back", "copies of running disks put back", count.Bodiless)
+var runningCopiesPutBack = count.New("copies_of_running_disks_put_back",
+	"copies of running disks put back", count.Bodiless)
 
-// runningCopy is a copy of a disk whose member ran.
+// runningCopy is a copy of a disk that was made while its member ran.
 type runningCopy struct {
 	disk  *device.Disk
 	saved *machine.State
 	life  int
-	// last is an index beyond which the copy's log has nothing.
+	// last is an upper bound of the last index of the copy's log.
 	last protocol.Index
 }
 
-// drawHotCopies draws whether such copies are put in place.
+// drawHotCopies draws whether a run has such copies.
 func (s *Settings) drawHotCopies(d draw.Chance) {
 	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Core.Placement == protocol.PlacementRS {
 		return // see drawLost
@@ -47,14 +48,16 @@ func (s *Settings) drawHotCopies(d draw.Chance) {
 	}
 }
 
-// copyHot copies a member's disk, and puts the copy in place as soon as the copy is without what
-// the member acknowledged since. Mostly others are away meanwhile, so that what is decided depends on
-// this member.
+// copyHot copies a member's disk, and replaces the disk with the copy once the member has acknowledged entries that
+// the copy does not have. Mostly another member is away meanwhile, so that decisions depend on this member.
 func copyHot(w *World, m *node.Member) {
 	if l := w.Leader(); l == m || l == nil || m.Strange() || !m.Up || anyAway(w) || doubted(w) {
 		return
 	}
-	c := &runningCopy{disk: m.Disk.Crash(w.Rand), saved: m.Saved, life: m.Life, last: max(m.Last(), m.Snapped.Point(node.FirstInstance).Index)}
+	c := &runningCopy{
+		disk: m.Disk.Crash(w.Rand), saved: m.Saved, life: m.Life,
+		last: max(m.Last(), m.Snapped.Point(node.FirstInstance).Index),
+	}
 	w.Tracef("FAULT the disk of %s is copied, up to %d", m.ID, c.last)
 	var gone *node.Member
 	if o := w.Members[w.Pick(len(w.Members))]; o != m && o != w.Leader() && o.Up && w.Chance(0.8) {
@@ -68,7 +71,7 @@ func doubted(w *World) bool {
 	return slices.ContainsFunc(w.Members, func(m *node.Member) bool { return m.Doubt != nil })
 }
 
-// awaitLoss puts the copy in place when that loses something, or gives up.
+// awaitLoss replaces the disk with the copy once that loses acknowledged entries, or gives up.
 func awaitLoss(w *World, m *node.Member, c *runningCopy, gone *node.Member, most time.Duration) {
 	w.After(w.Set.Heartbeat/4, func() {
 		l := w.Leader()
@@ -88,10 +91,11 @@ func awaitLoss(w *World, m *node.Member, c *runningCopy, gone *node.Member, most
 	})
 }
 
-// mayForget reports whether the copy is without what the leader knows the member to have, the leader can
-// tell it that, and the others can go on without it.
+// mayForget reports whether the member has acknowledged entries to the leader that the copy does not have, the leader
+// can reach the member, and the others can continue without it.
 func mayForget(w *World, m, l *node.Member, c *runningCopy) bool {
-	if l == m || l.Strange() || l.Frozen || l.Paused > w.Now() || w.Net.Link(l.ID, m.ID).Cut || anySick(w) || !MayLose(w, m, nil) {
+	if l == m || l.Strange() || l.Frozen || l.Paused > w.Now() ||
+		w.Net.Link(l.ID, m.ID).Cut || anySick(w) || !MayLose(w, m, nil) {
 		return false
 	}
 	st := l.Inst.Core().Status()
@@ -111,8 +115,8 @@ func putHot(w *World, m, l *node.Member, c *runningCopy) {
 	watchDoubt(w, m)
 }
 
-// strikeWitness lets the leader lose power that told a member what is missing, or cuts it off. A member that was
-// away comes back.
+// strikeWitness crashes or isolates the leader that told the member which entries are missing. A member that was away
+// comes back.
 func strikeWitness(w *World, m, l, gone *node.Member) {
 	if !w.Calm && m.Doubt == nil && l.Up && w.Chance(0.7) {
 		w.strike([...]*Fault{faultCrash, faultIsolate}[w.Pick(2)], l)
@@ -126,7 +130,7 @@ func strikeWitness(w *World, m, l, gone *node.Member) {
 	}
 }
 
-// watchDoubt takes the copy away when the leader's time is over before the member has heard it.
+// watchDoubt removes the copy if the leader's term ends before the leader's message reaches the member.
 func watchDoubt(w *World, m *node.Member) {
 	w.After(w.Set.Heartbeat/4, func() {
 		d := m.Doubt
@@ -144,8 +148,9 @@ func watchDoubt(w *World, m *node.Member) {
 	})
 }
 
-// mute reports whether what one member sends to another must not arrive, because it is in doubt about itself. Where
-// many members lead at once, it may lead, and would propose again where it proposed something before.
+// mute reports whether messages from one member to another are dropped, because the sender runs on a copy and does
+// not know it yet. Where many members lead at once, the sender may lead, and would propose again in slots in which it
+// has already proposed.
 func mute(w *World, from, to protocol.MemberID) bool {
 	d := w.Member(from).Doubt
 	return d != nil && (d.Leader.ID != to || w.Set.Protocol.Core.Judged.ManyLead)

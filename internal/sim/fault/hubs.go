@@ -21,8 +21,8 @@ func init() {
 	faultHubs.End = HealLinks
 }
 
-// drawHubs chooses whether only some members have links with all others, as in five machines of which two are
-// in both networks.
+// drawHubs draws whether only some members have links with all others, as with five machines in two networks, where
+// two machines are in both.
 func (s *Settings) drawHubs(d draw.Chance) {
 	if s.Nodes >= 4 && d.Yes(0.1) {
 		s.Faults[faultHubs] = s.Election * time.Duration(5+d.Below(15))

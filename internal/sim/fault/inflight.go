@@ -4,7 +4,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// Ticked implements node.Observer: it judges what the member holds and does.
+// Ticked implements node.Observer: it checks the state of the member.
 func (w *World) Ticked(m *node.Member) {
 	m.CellBytes = max(m.CellBytes, m.Log.CellBytes())
 	config := m.Applier.Config()

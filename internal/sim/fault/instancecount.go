@@ -9,19 +9,19 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// faultReshape: the operator changes how many instances there are. It is drawn with what concerns them: see drawWeave.
+// faultReshape: the operator changes the number of instances. It is drawn by drawWeave.
 var faultReshape = &Fault{Name: "reshape", Thinned: true}
 
 func init() {
 	faultReshape.Strike = func(w *World, _ *node.Member) { reshape(w) }
 }
 
-// reshape is the operator who asks for another number of instances. Sometimes the state machine of a member
-// stands still then, so that its new instances work long before its state comes to them.
+// reshape asks for another number of instances, as an operator does. Sometimes the state machine of a member stalls
+// then, so that its new instances run long before its state machine reaches the change.
 func reshape(w *World) {
 	n, m := 1+w.Pick(5), memberToAsk(w)
 	if has, most := m.InstancesApplied(), w.Leader(); most != nil && most.InstancesApplied() != has && w.Chance(0.8) {
-		n = has // a member that is behind takes it for made
+		n = has // a member that is behind considers it done
 	}
 	w.Tracef("FAULT %s is asked for %d instances", m.ID, n)
 	if up := w.UpAnd(func(*node.Member) bool { return true }); !w.Calm && len(up) > 0 && w.Chance(0.4) {
@@ -30,16 +30,18 @@ func reshape(w *World) {
 	if n < len(m.InForce) && w.Chance(0.5) {
 		w.After(w.Between(0, w.Set.Heartbeat), func() { missRetirement(w) })
 	}
-	w.Ask(m, cluster.Operation{Kind: cluster.Reshape, Instances: n}, w.Between(w.Set.Election, 20*w.Set.Election), func(err error) {
+	w.Ask(m, cluster.Operation{
+		Kind: cluster.Reshape, Instances: n,
+	}, w.Between(w.Set.Election, 20*w.Set.Election), func(err error) {
 		if err == nil && !w.Calm && w.Chance(w.Set.Weave.Move) {
 			moveToOtherMachine(w)
 		}
 	})
 }
 
-// askOutdated is an operator who asks a member whose state is behind, mostly the leader, for the number of
-// instances that its state knows, just as others come to another one. The member takes that for made, if
-// it does not find out. In a scenario operators ask only for what the scenario says.
+// askOutdated asks a member whose state is behind, mostly the leader, for the number of instances in that state,
+// while others apply another number. The member considers the request done unless it notices that it is behind. In a
+// scenario operators ask only for what the scenario says.
 func askOutdated(w *World, now int) {
 	behind := w.UpAnd(func(m *node.Member) bool { return m.InstancesApplied() != now })
 	if w.Calm || len(behind) == 0 || w.Set.Faults[faultReshape] == 0 || !w.Chance(0.5) {
@@ -54,13 +56,14 @@ func askOutdated(w *World, now int) {
 	w.After(w.Between(0, w.Set.Election), func() {
 		if m.Up && !w.Calm {
 			w.Tracef("FAULT %s is asked for %d instances, where others come to %d", m.ID, n, now)
-			w.Ask(m, cluster.Operation{Kind: cluster.Reshape, Instances: n}, w.Between(w.Set.Election, 20*w.Set.Election), func(error) {})
+			w.Ask(m, cluster.Operation{Kind: cluster.Reshape, Instances: n},
+				w.Between(w.Set.Election, 20*w.Set.Election), func(error) {})
 		}
 	})
 }
 
-// missRetirement cuts off a member while instances are retired, until it needs a snapshot. What it
-// proposed through them may have taken effect, and it proposes that again.
+// missRetirement cuts off a member while instances are retired, until it needs a snapshot. Its proposals in these
+// instances may have taken effect, and it proposes them again.
 func missRetirement(w *World) {
 	list := w.UpAnd(func(m *node.Member) bool { return !m.Leads() })
 	if len(list) == 0 || w.Calm {
@@ -77,8 +80,8 @@ func missRetirement(w *World) {
 	})
 }
 
-// moveToOtherMachine is the operator who moves a member to another machine, as soon as the number of instances
-// has changed. The new member never takes part in instances that were retired before it joined.
+// moveToOtherMachine moves a member to another machine as soon as the number of instances has changed, as an operator
+// does. The new member never takes part in instances that were retired before it joined.
 func moveToOtherMachine(w *World) {
 	if w.Set.Faults[faultChange] == 0 || w.Set.Resize || len(w.Members) >= w.Set.Nodes+maxAdded {
 		return

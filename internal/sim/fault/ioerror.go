@@ -8,9 +8,9 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// Disks that sometimes fail an operation: a read, a write, an open, a list of names, a change of
-// names. The member goes on, or it stops and starts again, perhaps on a disk that still fails.
-// Nothing may be lost: what cannot be read still exists.
+// Disks that sometimes fail an operation: a read, a write, an open, a directory listing, a rename. The member
+// continues, or it stops and starts again, perhaps on a disk that still fails. Nothing may be lost: data that cannot
+// be read at the moment still exists.
 
 // faultIO: a disk fails an operation.
 var faultIO = &Fault{Name: "io-error", Thinned: true}
@@ -23,15 +23,14 @@ func init() {
 
 var stoppedByIOErrors = count.New("members_stopped_by_io_errors", "stopped by I/O errors")
 
-// drawIO chooses whether disks fail operations.
+// drawIO draws whether disks fail operations.
 func (s *Settings) drawIO(d draw.Chance) {
 	if d.Yes(0.2) {
 		s.Faults[faultIO] = s.Election * time.Duration(2+d.Below(12))
 	}
 }
 
-// failOperation lets one of the next operations of a disk fail. Sometimes the member restarts
-// first.
+// failOperation lets one of the next operations of a disk fail. Sometimes the member restarts first.
 func failOperation(w *World, m *node.Member) {
 	if w.Chance(0.4) {
 		w.Tracef("FAULT %s loses power", m.ID)

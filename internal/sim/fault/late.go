@@ -8,15 +8,15 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// faultLate: a member misses entries and catches up over narrow links. It is drawn with what is aimed: see drawAim.
+// faultLate: a member misses entries and catches up over narrow links. It is drawn by drawAim.
 var faultLate = &Fault{Name: "late", Thinned: true}
 
 func init() {
 	faultLate.Strike = delayMember
 }
 
-// lateMembers adds members that are late, and so much load that they miss much. Logs are long
-// enough to catch up from, and frames are small, so these members answer leaders all the time.
+// lateMembers adds members that are late, and enough load that they miss many entries. Logs are long enough to catch
+// up from, and frames are small, so these members reply to leaders all the time.
 func (s *Settings) lateMembers(d draw.Chance) {
 	s.Faults = rates{faultLate: s.Election * time.Duration(2+d.Below(4))}
 	if d.Yes(0.8) {
@@ -29,9 +29,9 @@ func (s *Settings) lateMembers(d draw.Chance) {
 	s.Aim = aimSettings{}
 }
 
-// delayMember cuts a member off for a while. Then it catches up over links on which an entry takes a good
-// part of the time that a leader waits for an answer. Another member may be down meanwhile. So the
-// member answers the leader again and again, but new entries reach it last.
+// delayMember cuts a member off for a while. Then it catches up over narrow links: one entry takes much of the time
+// that a leader waits for a reply. Another member may be down meanwhile. So the member replies to the leader
+// regularly, but new entries reach it last.
 func delayMember(w *World, m *node.Member) {
 	if w.late || m == w.Leader() || len(w.Members) < 3 {
 		return

@@ -14,5 +14,5 @@ func (s *Settings) drawLinks(d draw.Chance) {
 	s.StreamBreaks = d.Rate(0.8)
 }
 
-// PerfectLinks makes links lose, repeat and damage nothing.
+// PerfectLinks turns off the loss, duplication and corruption of messages, and breaks of streams.
 func (s *Settings) PerfectLinks() { s.Drop, s.Duplicate, s.Corrupt, s.StreamBreaks = 0, 0, 0, 0 }

@@ -11,19 +11,18 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Members that lose their disk, or get an old copy of it, and are started again as if nothing had
-// happened (docs/internals/identity.md). Such a member counts as one that never comes back: it must not
-// vote, it must not count, and it must find out and stop. The judges keep the old member with its
-// disk as it was when the disk was lost. To them the process on the new disk is another member,
-// whose messages prove nothing.
+// Members that lose their disk, or get an old copy of it, and are started again as if nothing had happened
+// (docs/internals/identity.md). Such a member has failed permanently: it must not vote, its acknowledgements must not
+// count, and it must detect the loss and stop. The judges keep the old member with the disk that it lost. To them the
+// process on the new disk is another member, and its messages prove nothing.
 
-// losses draws what concerns lost disks.
+// losses is the source of chance for lost disks.
 var losses = draw.New("losses")
 
 var (
 	// faultWipe: a member loses its disk and is started as if nothing had happened.
 	faultWipe = &Fault{Name: "wipe", Thinned: true}
-	// faultOldDisk: an old copy of a disk is put in its place.
+	// faultOldDisk: an old copy of a disk replaces the disk.
 	faultOldDisk = &Fault{Name: "old-disk", Thinned: true}
 )
 
@@ -42,8 +41,8 @@ var (
 	oldDisksPutBack = count.New("old_disks_put_back", "old disks put back")
 )
 
-// drawLost draws whether disks are lost. If bodies or logs are damaged too, that could be more than
-// the protocol survives.
+// drawLost draws whether disks are lost. If bodies or logs were damaged too, that could be more than the protocol
+// tolerates.
 func (s *Settings) drawLost(d draw.Chance) {
 	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Core.Placement == protocol.PlacementRS {
 		return
@@ -65,7 +64,7 @@ func backUp(w *World, m *node.Member) {
 	m.Backup = &node.Backup{Disk: m.Disk.Copy(), Saved: m.Saved, Life: m.Lives, Alone: len(config.Voters()) == 1}
 }
 
-// loseDisk takes a member's disk away, or puts an old copy in its place. The member starts again later.
+// loseDisk replaces a member's disk with an empty one, or with an old copy. The member starts again later.
 func loseDisk(w *World, m *node.Member, old *node.Backup) {
 	if anySick(w) || !MayLose(w, m, old) {
 		return
@@ -85,15 +84,15 @@ func loseDisk(w *World, m *node.Member, old *node.Backup) {
 	w.StartLater(m, w.Between(0, w.Set.Election))
 }
 
-// MayLose reports whether the cluster promises to survive the loss. The others must be able to go
-// on without the member, also if a leader is about to make it a voter. And each of them must know the
-// member, or a life of it after the copy was made.
+// MayLose reports whether the cluster promises to tolerate the loss. The others must be able to continue without the
+// member, even if a leader is about to make it a voter. And each of them must know the member, or an incarnation of
+// it that began after the copy was made.
 func MayLose(w *World, m *node.Member, old *node.Backup) bool {
 	if w.Calm || m.Strange() || m.Gone || m.Retiring || !m.Up || w.Joins(m) {
 		return false
 	}
 	if w.Set.Nodes == 1 && !m.Join {
-		return false // its command names no other member that could know it
+		return false // its command line names no other member that could know it
 	}
 	if old != nil && old.Alone {
 		return false
@@ -107,7 +106,7 @@ func MayLose(w *World, m *node.Member, old *node.Backup) bool {
 	return w.Decisive(left)
 }
 
-// lostOf returns the members of a configuration that run on another disk than their own.
+// lostOf returns the members of a configuration that do not run on their own disk.
 func lostOf(w *World, c *protocol.Config) (lost []*node.Member) {
 	for _, id := range c.All() {
 		if m := w.Member(id); m.Strange() {
@@ -117,22 +116,22 @@ func lostOf(w *World, c *protocol.Config) (lost []*node.Member) {
 	return lost
 }
 
-// replaceLost returns what the operator does while a member is lost: the member is removed. If the configuration
-// names its log, sometimes a new member takes its place.
+// replaceLost returns the operator's changes for a lost member: it is removed. If the configuration names its log,
+// sometimes a new member replaces it.
 func replaceLost(w *World, c *protocol.Config, lost *node.Member) (changes []protocol.Change) {
 	m := c.Find(lost.ID)
 	if m == nil {
 		return nil
 	}
 	changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: lost.ID}})
-	if !m.Learner && !lost.Restored && !m.Log.IsZero() && len(w.Members) < w.Set.Nodes+maxAdded && w.From(losses).Yes(0.5) {
+	if !m.Learner && !lost.Restored && !m.Log.IsZero() &&
+		len(w.Members) < w.Set.Nodes+maxAdded && w.From(losses).Yes(0.5) {
 		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: AddMember(w)})
 	}
 	return changes
 }
 
-// WouldAsk reports whether an operator would ask for these changes that knows which disks are lost, and whether bodies
-// are damaged.
+// WouldAsk reports whether an operator who knows the lost disks and the damaged bodies would ask for these changes.
 func (w *World) WouldAsk(m *node.Member, changes []protocol.Change) bool {
 	if w.Calm {
 		return false // a member that these changes add may never start
@@ -143,6 +142,7 @@ func (w *World) WouldAsk(m *node.Member, changes []protocol.Change) bool {
 	}
 	lost := lostOf(w, &config)
 	return len(lost) == 0 || slices.ContainsFunc(changes, func(c protocol.Change) bool {
-		return c.Kind == protocol.RemoveMember && slices.ContainsFunc(lost, func(l *node.Member) bool { return l.ID == c.Member.ID })
+		return c.Kind == protocol.RemoveMember &&
+			slices.ContainsFunc(lost, func(l *node.Member) bool { return l.ID == c.Member.ID })
 	})
 }

@@ -10,38 +10,37 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Faults that come together. A protocol mostly tolerates one fault alone, because the other members
-// are well. Bugs show when a second fault comes before the first is over, at the same member, or
-// just after an election. So some runs have faults in clusters, and others have few or none.
+// Faults that coincide. A protocol mostly tolerates a single fault, because the other members are healthy. Bugs show
+// when a second fault strikes before the first is over, at the same member, or just after an election. So in some
+// runs faults come in clusters, and others have few or none.
 
 var (
 	backAfterCut    = count.New("members_back_after_the_logs_were_cut", "away for longer than the log")
 	leadersCutShort = count.New("leaders_cut_short", "leaders cut short")
 )
 
-// meetSettings says how faults come together.
+// meetSettings are the probabilities of faults that coincide.
 type meetSettings struct {
-	// Again is how often another fault soon follows a fault. It is of a kind that the run has. Same
-	// is how often it hits the same member.
+	// Again is the probability that another fault soon follows a fault. Its kind is one that the run has. Same is the
+	// probability that it strikes the same member.
 	Again, Same float64
-	// Upset is how often a newly elected leader is struck.
+	// Upset is the probability that a fault strikes a newly elected leader.
 	Upset float64
-	// Long is how often a pause, or the time in which a leader is cut off, lasts about as long as
-	// others take to elect a leader.
+	// Long is the probability that a pause, or the isolation of a leader, lasts about as long as an election.
 	Long float64
-	// Edge is how often a clock runs as wrong as the run allows.
+	// Edge is the probability that a clock has the maximal drift of the run.
 	Edge float64
-	// Overlap is how often links are cut while others are still cut.
+	// Overlap is the probability that links are cut while others are still cut.
 	Overlap float64
-	// Brief is how often a leader is cut off at the moment of its election, or of its first
-	// decision. See cutShort.
+	// Brief is the probability that a leader is cut off at the moment of its election, or of its first decision. See
+	// cutShort.
 	Brief float64
-	// Against is how often clocks run as wrong as may be against a leader that is cut off.
+	// Against is the probability that clocks get the maximal drift when a leader is cut off. See clocksAgainst.
 	Against float64
 }
 
-// drawMeet chooses how faults come together. It also draws the faults that do no harm alone:
-// members that are away for long or apply late, narrow links, slow streams of snapshots.
+// drawMeet draws how faults coincide. It also draws the faults that are harmless alone: members that are away for
+// long or apply late, narrow links, slow streams of snapshots.
 func (s *Settings) drawMeet(d draw.Chance) {
 	switch d.Below(8) {
 	case 0: // few kinds
@@ -52,7 +51,8 @@ func (s *Settings) drawMeet(d draw.Chance) {
 		}
 	case 1: // all of them
 		for _, f := range Faults {
-			if f.Usual && s.Faults[f] == 0 && !s.Resize && (f != faultChange || s.Protocol.Quorums == nil && s.Faults[faultDamage] == 0) {
+			if f.Usual && s.Faults[f] == 0 && !s.Resize &&
+				(f != faultChange || s.Protocol.Quorums == nil && s.Faults[faultDamage] == 0) {
 				s.Faults[f] = s.Election * time.Duration(4+d.Below(20))
 			}
 		}
@@ -77,12 +77,12 @@ func (s *Settings) drawMeet(d draw.Chance) {
 		s.SnapshotBytes = d.Limit(300, 1000, 5000)
 		s.KeepLogBytes = int64(d.Limit(0, 0, 10)) * int64(s.SnapshotBytes)
 	}
-	if d.Yes(0.4) { // a state of some kilobytes takes up to some election timeouts
+	if d.Yes(0.4) { // a state of a few kilobytes takes up to a few election timeouts
 		s.StreamRate = int(float64(d.Limit(500, 2000, 10_000)) / s.Election.Seconds())
 	}
 }
 
-// drawBrief chooses whether leaders follow each other so fast that their logs differ.
+// drawBrief draws whether leaders replace each other so fast that their logs diverge.
 func (s *Settings) drawBrief(d draw.Chance) {
 	if s.Meet.Against = d.Share(); d.Yes(0.85) {
 		return
@@ -92,21 +92,25 @@ func (s *Settings) drawBrief(d draw.Chance) {
 	s.Operations = min(s.Operations, 150)
 	s.Think = max(s.Think, 2*s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
 	s.Timely()
-	if d.Yes(0.6) { // what one leader left takes the next one many frames
+	if d.Yes(0.6) { // the next leader needs many frames for what one leader left
 		s.Core.MaxFrameEntries = 1
 	}
-	if d.Yes(0.7) { // other faults would keep members from being elected
+	if d.Yes(0.7) { // other faults would prevent elections
 		s.Faults = rates{faultCrash: s.Election * time.Duration(4+d.Below(20))}
 	}
 }
 
 func (s *Settings) describeMeet() string {
 	m := &s.Meet
-	return fmt.Sprintf("faults: %.0f%% are followed by others, %.0f%% at the same member; %.0f%% of new leaders are struck, %.0f%% stand still for long, %.0f%% of clocks as wrong as may be, %.0f%% against a leader that is cut off, %.0f%% of cuts beside others; %.0f%% of leaders are cut short; streams of %d bytes a second\n",
-		100*m.Again, 100*m.Same, 100*m.Upset, 100*m.Long, 100*m.Edge, 100*m.Against, 100*m.Overlap, 100*m.Brief, s.StreamRate)
+	return fmt.Sprintf("faults: %.0f%% are followed by others, %.0f%% at the same member; "+
+		"%.0f%% of new leaders are struck, %.0f%% stand still for long, "+
+		"%.0f%% of clocks as wrong as may be, %.0f%% against a leader that is cut off, "+
+		"%.0f%% of cuts beside others; %.0f%% of leaders are cut short; streams of %d bytes a second\n",
+		100*m.Again, 100*m.Same, 100*m.Upset, 100*m.Long, 100*m.Edge, 100*m.Against,
+		100*m.Overlap, 100*m.Brief, s.StreamRate)
 }
 
-// another sometimes plans a fault that comes soon after this one, perhaps at the same member.
+// another sometimes schedules a fault soon after this one, perhaps at the same member.
 func another(w *World, victim *node.Member) {
 	if !w.Chance(w.Set.Meet.Again) {
 		return
@@ -128,8 +132,8 @@ func another(w *World, victim *node.Member) {
 // upsets are the faults that strike a newly elected leader.
 var upsets = [...]*Fault{faultCrash, faultPause, faultIsolate, faultFreeze, faultTransfer, faultPartition}
 
-// strikeElected sometimes strikes a member that has just been elected, while its first entries are on
-// their way or before they leave.
+// strikeElected sometimes strikes a member that has just been elected, before it sends its first entries or while
+// they are in flight.
 func strikeElected(w *World, s *node.MemberInstance) {
 	m := s.Member
 	if s.Brief = false; w.Calm {
@@ -156,8 +160,8 @@ func strikeElected(w *World, s *node.MemberInstance) {
 	})
 }
 
-// firstDecision strikes a leader whose time is short as soon as it decides anything: what it
-// decided must last, although hardly anybody knows of it.
+// firstDecision cuts a brief leader off as soon as it decides anything: the decision must last, although hardly any
+// member knows it.
 func firstDecision(w *World, s *node.MemberInstance) {
 	if s.Brief && !w.Calm {
 		s.Brief = false
@@ -165,8 +169,8 @@ func firstDecision(w *World, s *node.MemberInstance) {
 	}
 }
 
-// cutShort cuts a leader off at once, so that what it is about to send is lost, and sometimes lets
-// it lose power. It is alone or with some others, fewer than half.
+// cutShort cuts a leader off at once, alone or with a minority, so that its next messages are lost. Sometimes it also
+// stops the leader.
 func cutShort(w *World, m *node.Member) {
 	if !w.Chance(w.Set.Meet.Overlap / 2) {
 		HealLinks(w)

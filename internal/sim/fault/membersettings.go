@@ -8,14 +8,14 @@ import (
 	"github.com/braidlog/braid/internal/sim/draw"
 )
 
-// drawLines chooses how long events take at most from one part of a member to another.
+// drawLines draws the maximal delay of events between the parts of a member.
 func (s *Settings) drawLines(d draw.Chance) {
 	if d.Yes(0.6) {
 		s.HopMax = d.Duration(0, s.Heartbeat/2)
 	}
 }
 
-// drawTurnLimits chooses how much may wait for instances, and what counts as large.
+// drawTurnLimits draws the limits of the queues of instances, and the size of a large message.
 func (s *Settings) drawTurnLimits(d draw.Chance) {
 	if d.Yes(0.2) {
 		s.PendingBytes = int64(d.Limit(1, 300, 3000))
@@ -28,7 +28,7 @@ func (s *Settings) drawTurnLimits(d draw.Chance) {
 	}
 }
 
-// drawBacklog chooses whether only little may wait to be applied. If so, applying is mostly slow.
+// drawBacklog draws whether the apply queue is short. If so, applying is mostly slow.
 func (s *Settings) drawBacklog(d draw.Chance) {
 	s.ApplyBytes = apply.ApplyQueueBytes
 	if d.Yes(0.2) {
@@ -42,8 +42,8 @@ func (s *Settings) drawBacklog(d draw.Chance) {
 	}
 }
 
-// drawLarge chooses whether commands and bodies are large: the log and the bodies' files write those from where
-// they are, and copy nothing. Then there are few operations.
+// drawLarge draws whether commands and bodies are large: the log and the files of bodies write these without a copy.
+// Then there are few operations.
 func (s *Settings) drawLarge(d draw.Chance) {
 	if !d.Yes(0.04) {
 		return
@@ -56,11 +56,10 @@ func (s *Settings) drawLarge(d draw.Chance) {
 	s.Core.MaxUncommittedBytes += s.Clients * (s.Padding + s.Bodies.Max + 500)
 }
 
-// drawWriter chooses how soon an idle log is sealed and cleaned up, as a share of the time that
-// production waits.
+// drawWriter draws how soon an idle log is sealed and cleaned up, as a share of the time that production waits.
 func (s *Settings) drawWriter(d draw.Chance) { s.Idle = d.Share() * d.Share() }
 
-// drawUnequal chooses whether members have settings of their own.
+// drawUnequal draws whether the settings of members differ.
 func (s *Settings) drawUnequal(d draw.Chance) { s.Unequal = d.Yes(0.3) }
 
 func (s *Settings) describeUnequal() string {

@@ -11,18 +11,17 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// How soon what is decided is executed everywhere (docs/internals/niagara.md, N7).
+// The time from a decision until all members have executed it (docs/internals/niagara.md, N7).
 
-// MergeTime is how long it takes at most until all members that are up have applied a decided slot,
-// while every instance has a leader. In that time the other instances skip, and the news spreads
-// that all is committed. A leader that hands over to a member that has just stopped takes nothing
-// for an election timeout.
+// MergeTime is the maximal time until all running members have applied a decided slot, while every instance has a
+// leader. In that time the other instances skip, and members learn the commit indexes. A leader that transfers
+// leadership to a member that has just stopped accepts no proposals for an election timeout.
 func (s *Settings) MergeTime() time.Duration {
 	return s.Election + 3*s.Heartbeat + 2*s.Tick + 8*(s.DelayMax+s.SyncMax) + 24*s.HopMax
 }
 
-// stands notes that a member stands for election. A term in which nobody led was in vain: elections
-// collide by chance, and each such term takes an election more.
+// stands records that a member campaigns. Votes are split by chance, and each term without a leader costs another
+// election.
 func stands(w *World, c *node.Witness) {
 	j := c.Part.Judges
 	if c.Latest.Role != protocol.Candidate || c.Latest.Term <= j.Stood {
@@ -35,14 +34,13 @@ func stands(w *World, c *node.Witness) {
 	releaseFor(w, c.Member)
 }
 
-// unled reports whether an instance in force has never had a leader.
+// unled reports whether an active instance has never had a leader.
 func unled(w *World) bool {
 	return slices.ContainsFunc(w.Court.All, func(c *judge.Instance) bool { return !c.Ended && c.Won == 0 })
 }
 
-// Unsent is how many entries of an instance at most its leader has not even sent to a living
-// member: a narrow limit of what may be in flight holds them back. What the instance gets now, a
-// skip too, comes behind these.
+// Unsent is the maximal number of entries of an instance that its leader has not yet sent to a running member,
+// because of a small limit of entries in flight. New entries of the instance, skips too, come after these.
 func Unsent(w *World) (most int) {
 	up := slices.DeleteFunc(Serving(w, w.Members), func(m *node.Member) bool { return !m.Up })
 	for _, m := range up {
@@ -58,7 +56,7 @@ func Unsent(w *World) (most int) {
 	return most
 }
 
-// judgeMerging judges that all members soon apply an entry that was just decided (N7).
+// judgeMerging checks that all members soon apply an entry that was just decided (N7).
 func judgeMerging(w *World, instance protocol.InstanceID, index protocol.Index) {
 	if w.Merging == 0 {
 		return
@@ -70,8 +68,8 @@ func judgeMerging(w *World, instance protocol.InstanceID, index protocol.Index) 
 	judgeMerged(w, instance, index, w.Now(), limit, w.detours)
 }
 
-// judgeMerged judges an entry that was decided at an instant, a while after that, or later if
-// there were detours since then: before says how long they had been by then.
+// judgeMerged checks, at the time decided plus limit, that all members have applied an entry. It checks later if
+// there were detours meanwhile: before is w.detours at the time of the call.
 func judgeMerged(w *World, instance protocol.InstanceID, index protocol.Index, decided, limit, before time.Duration) {
 	w.After(decided+limit-w.Now(), func() {
 		if w.detours > before {
@@ -79,9 +77,11 @@ func judgeMerged(w *World, instance protocol.InstanceID, index protocol.Index, d
 			return
 		}
 		for _, m := range Serving(w, w.Members) {
-			// Whoever started later first has to learn what it missed.
-			if m.Up && m.Began <= decided && !m.Sick() && w.Merging > 0 && m.Among(m.InForce, instance) != nil && pointOf(m.Applier, instance) < index {
-				w.Violate(m.ID, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s", index, instance, limit, m.Gap()))
+			// A member that started later has to catch up first.
+			if m.Up && m.Began <= decided && !m.Sick() && w.Merging > 0 &&
+				m.Among(m.InForce, instance) != nil && pointOf(m.Applier, instance) < index {
+				w.Violate(m.ID, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s",
+					index, instance, limit, m.Gap()))
 			}
 		}
 	})

@@ -10,9 +10,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Members that move. In these runs each member listens at an address, and others reach it only while they dial
-// that one. The membership keeps the first addresses. A member that is started elsewhere is told where all are
-// now. No other member is told anything.
+// Members that change their address. In these runs others reach a member only if they dial its current address. The
+// membership keeps the first addresses. A member that is started at a new address gets the current addresses of all
+// members. No other member is told.
 
 // faultMove: members start at other addresses.
 var faultMove = &Fault{Name: "move"}
@@ -24,14 +24,15 @@ func init() {
 
 var membersMoved = count.New("moves", "members that moved")
 
-// drawMoves chooses whether members move.
+// drawMoves draws whether members move.
 func (s *Settings) drawMoves(d draw.Chance) {
 	if s.Nodes > 1 && s.Faults[faultPromise] == 0 && d.Yes(0.08) {
 		s.Faults[faultMove] = s.Election * time.Duration(6+d.Below(20))
 	}
 }
 
-// moveMembers starts members elsewhere: all of them, one, or one and then another one at its old address.
+// moveMembers restarts members at other addresses: all members, one, or one and then another one at the first one's
+// old address.
 func moveMembers(w *World, m *node.Member) {
 	old := m.URL
 	switch x := w.Pick(3); x {
@@ -50,7 +51,7 @@ func moveMembers(w *World, m *node.Member) {
 	tellMoved(w)
 }
 
-// relocate stops a member, which has another address from now on; "": a new one.
+// relocate restarts a member at another address; "": at a new one.
 func relocate(w *World, m *node.Member, url string) {
 	if m.Gone || m.Apart {
 		return
@@ -66,7 +67,7 @@ func relocate(w *World, m *node.Member, url string) {
 	}
 }
 
-// tellMoved tells those that moved just now where all members are.
+// tellMoved gives the current addresses of all members to those that have just moved.
 func tellMoved(w *World) {
 	var all []protocol.Member
 	for _, o := range w.Members {

@@ -15,34 +15,36 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// Two clusters may have the same token and the same names of members, so that all their ids are the same. Where one's
-// member was, the other's may answer: in place of one that is down, that was wiped, or that goes on elsewhere. No member
-// may have a link with a member of the other cluster, once both know from where their logs come, and none may stop
-// because of what it is told there. A member that joins may find the other cluster first. Then it belongs to that one.
+// Two clusters may have the same token and the same member names, and so the same ids. At the address of a member of
+// one cluster, a member of the other may answer: if the first is down, was wiped, or has moved. No member may accept
+// a link with a member of the other cluster once both know the origins of their logs, and none may stop because of
+// the other cluster's messages. A member that joins may find the other cluster first. Then it belongs to that one.
 
-// mistakenMembers draws what concerns another cluster of the same members.
+// mistakenMembers is the source of chance for another cluster of the same members.
 var mistakenMembers = draw.New("mistaken members")
 
-var linksTriedMistaken = count.New("links_tried_with_members_of_a_cluster_of_the_same_names", "links tried with members of a cluster of the same names")
+var linksTriedMistaken = count.New("links_tried_with_members_of_a_cluster_of_the_same_names",
+	"links tried with members of a cluster of the same names")
 
-// Namesakes is how the other cluster came to be.
+// Namesakes is the origin of the other cluster.
 type Namesakes int
 
 const (
 	noNamesakes       Namesakes = iota
-	FoundedNamesakes            // by itself
-	RestoredNamesakes           // by itself, with another state
+	FoundedNamesakes            // independently
+	RestoredNamesakes           // independently, with another state
 	CopiedNamesakes             // on copies of the directories, made before there was a log
-	MisledNamesakes             // by itself; a member that joins finds it first
+	MisledNamesakes             // independently; a member that joins finds it first
 	namesakeKinds
 )
 
-// NamesakeNames are the names of kinds of namesakes, in a description of settings.
+// NamesakeNames are the names of Namesakes in the description of settings.
 var NamesakeNames = [namesakeKinds]string{"no", "founded", "restored", "copied", "misleading"}
 
 // drawNamesakes draws whether there is such a cluster. See drawApart.
 func (s *Settings) drawNamesakes(d draw.Chance) {
-	if !d.Yes(0.1) || s.Keyed || s.ByKey() || s.Core.Placement == protocol.PlacementRS || s.Quorums != (quorum.System{}) || s.Nodes < 2 || s.Nodes > 5 {
+	if !d.Yes(0.1) || s.Keyed || s.ByKey() || s.Core.Placement == protocol.PlacementRS ||
+		s.Quorums != (quorum.System{}) || s.Nodes < 2 || s.Nodes > 5 {
 		return
 	}
 	s.Namesakes = FoundedNamesakes + Namesakes(d.Below(int(namesakeKinds)-1))
@@ -61,7 +63,7 @@ type otherWorld struct {
 	misled *node.Member // of this world: it belongs to the other cluster
 }
 
-// BeginNamesakes founds the other cluster, which begins later unless it has copies of this one's directories.
+// BeginNamesakes founds the other cluster, which starts later. Copies of directories are made at once.
 func BeginNamesakes(w *World) {
 	if w.Set.Namesakes == noNamesakes {
 		return
@@ -84,7 +86,7 @@ func BeginNamesakes(w *World) {
 	})
 }
 
-// foundNamesakes makes the world of the other cluster. Nothing fails there but that members start again.
+// foundNamesakes makes the world of the other cluster. Restarts of members are its only faults.
 func foundNamesakes(w *World) *otherWorld {
 	set := w.Set
 	set.Seed ^= 0x6e616d6573
@@ -107,7 +109,8 @@ func (s *otherWorld) write() {
 	s.probe.Try(check.Append, 0, func() { s.After(s.Set.Election/2, s.write) })
 }
 
-// mistake lets members of both clusters take each other for their own, again and again, and sometimes starts one again.
+// mistake periodically tries links between members of both clusters, and sometimes restarts a member of the other
+// one.
 func mistake(w *World, s *otherWorld) {
 	if w.Calm || w.Broken != nil {
 		return
@@ -132,7 +135,7 @@ func mistake(w *World, s *otherWorld) {
 	w.After(w.Set.Heartbeat, func() { mistake(w, s) })
 }
 
-// mistaken lets a member of this cluster and one of the other cluster make handshakes, in both directions.
+// mistaken tries links between a member of this cluster and one of the other cluster, in both directions.
 func mistaken(w *World, m, o *node.Member) {
 	if m.ID == o.ID || !m.Up || !o.Up || m.Misled || !knowApart(m, o) {
 		return
@@ -146,7 +149,7 @@ func mistaken(w *World, m, o *node.Member) {
 	}
 }
 
-// knowApart reports whether two members know that their logs have not the same origin.
+// knowApart reports whether two members know that their logs have different origins.
 func knowApart(m, o *node.Member) bool {
 	a, b := m.Handshakes.Origin(), o.Handshakes.Origin()
 	return a.Lineage != 0 && b.Lineage != 0 || !a.Birth.Unknown && !b.Birth.Unknown && a.Birth.State != b.Birth.State
@@ -155,7 +158,8 @@ func knowApart(m, o *node.Member) bool {
 // mislead adds a member that finds the other cluster before this one.
 func mislead(w *World, s *otherWorld) {
 	asked := w.Leader()
-	if asked == nil || s.Members[0].Handshakes.Lineage() == 0 || len(w.Members) >= w.Set.Nodes+maxAdded || w.Set.Birth != "" {
+	if asked == nil || s.Members[0].Handshakes.Lineage() == 0 ||
+		len(w.Members) >= w.Set.Nodes+maxAdded || w.Set.Birth != "" {
 		return
 	}
 	m := node.NewMember(&w.Environment, protocol.MemberID(len(w.Members)+1))
@@ -173,11 +177,11 @@ func mislead(w *World, s *otherWorld) {
 	w.After(w.Set.Election*time.Duration(4+w.From(mistakenMembers).Below(12)), func() { LeaveOther(w, m) })
 }
 
-// Misled implements node.Observer: the operator finds out later.
+// Misled implements node.Observer: the operator notices it later.
 func (w *World) Misled(m *node.Member) { w.After(w.Set.Election, func() { LeaveOther(w, m) }) }
 
-// LeaveOther is the operator who finds out that a member joined another cluster. All that did get empty disks, at the same
-// time: they know each other by the disks that they had.
+// LeaveOther is the operator's repair after a member joined another cluster. All such members get empty disks at the
+// same time: they remember each other's old disks.
 func LeaveOther(w *World, m *node.Member) {
 	if !m.Misled {
 		return
@@ -193,7 +197,9 @@ func LeaveOther(w *World, m *node.Member) {
 func emptyDisk(w *World, m *node.Member) {
 	m.Crash()
 	m.Misled, m.Disk, m.Saved, m.Lives, m.Backup = false, device.NewDisk(), nil, 0, nil
-	if slices.ContainsFunc(w.Members, func(o *node.Member) bool { return w.Acquainted[device.Pair{From: o.ID, To: m.ID}] > 0 }) {
+	if slices.ContainsFunc(w.Members, func(o *node.Member) bool {
+		return w.Acquainted[device.Pair{From: o.ID, To: m.ID}] > 0
+	}) {
 		m.Strangers++ // it had links here before it was misled
 	}
 	if !m.Gone && !w.Calm {

@@ -2,7 +2,7 @@ package fault
 
 import "github.com/braidlog/braid/internal/sim/node"
 
-// faultNarrow: links to or from a member are narrow.
+// faultNarrow: links to or from a member have little bandwidth.
 var faultNarrow = &Fault{Name: "narrow", Thinned: true}
 
 func init() {
@@ -10,7 +10,8 @@ func init() {
 	faultNarrow.End = func(w *World) { w.Net.Widen() }
 }
 
-// narrowLinks makes all links to a member, or all from it, narrow for a while, with a short queue.
+// narrowLinks limits the bandwidth of all links to a member, or of all links from it, for a while, with a short
+// queue.
 func narrowLinks(w *World, m *node.Member) {
 	inward := w.Chance(0.5)
 	rate := int(float64(500+w.Pick(20_000)) / w.Set.Heartbeat.Seconds() / 10)

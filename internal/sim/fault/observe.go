@@ -34,8 +34,8 @@ func (w *World) Loses(m *protocol.Message) bool {
 	return mute(w, m.From, m.To) || w.Chance(w.Set.Drop+w.burst) || w.Pass != nil && !w.Pass(m) || straggles(w, m)
 }
 
-// askReplaced lets clients read at members that believe that they lead, when another one has decided
-// something in a later term. It asks once in a term.
+// askReplaced makes clients read at members that still believe that they lead, after another one has decided
+// something in a later term. It does so once a term.
 func askReplaced(w *World, s *node.MemberInstance) {
 	c := s.Judges
 	if w.Calm || w.Set.Faults[faultHold]+w.Set.Faults[faultPromise] == 0 || c.ReadIn >= s.Witness.Latest.Term {

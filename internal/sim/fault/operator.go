@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// Ask is an operator who asks a member for an operation, and waits for a while. then is called when
-// the operator hears what became of it, or waits no longer.
+// Ask asks a member for an operation, as an operator does. then is called with the result, or with node.ErrWithdrawn
+// when patience has elapsed.
 func (w *World) Ask(m *node.Member, op cluster.Operation, patience time.Duration, then func(error)) {
 	w.Count(node.OperationsAsked)
 	began, ended := w.Now(), false

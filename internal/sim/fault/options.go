@@ -6,27 +6,27 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Options says which world to run.
+// Options are the parameters of a run.
 type Options struct {
 	Seed  uint64
 	Nodes int // voters at the beginning, 1 … 9
-	// Protocol is one of the registry's ("": raft). Placement is where it puts values ("": the
-	// protocol's own).
+	// Protocol is one of the registry's ("": raft). Placement is its placement of values ("": the protocol's own).
 	Protocol, Placement string
-	// Order is how instances make one log ("": the protocol's own). Instances is how many there
-	// are.
+	// Order is the kind of order of the instances' entries ("": the protocol's own). Instances is the number of
+	// instances.
 	Order     string
 	Instances int
 	// Own are the protocol's own settings.
 	Own setting.Values
-	// Mutant is a rule that is broken on purpose; "": none.
+	// Mutant is the rule to break on purpose; "": none.
 	Mutant string
-	// Net says how long the way between members is, as the flag --net; "": the seed draws it.
+	// Net is the latency between members, as in the flag --net; "": the seed draws it.
 	Net string
-	// Without turns off kinds of faults (see FaultKinds), to find out which ones matter.
+	// Without turns off kinds of faults (see Names), to find the relevant ones.
 	Without []string
-	// Trace, if set, receives the whole conversation.
+	// Trace, if set, receives the trace of the run.
 	Trace io.Writer
-	// Pointless, if set, is asked now and then whether the run still matters to anybody. If not, it is abandoned.
+	// Pointless, if set, is called from time to time. If it returns true, the result is no longer needed, and the run is
+	// abandoned.
 	Pointless func() bool
 }

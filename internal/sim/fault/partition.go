@@ -9,9 +9,9 @@ import (
 )
 
 var (
-	// faultPartition: the cluster falls into two parts.
+	// faultPartition: the cluster is split into two parts.
 	faultPartition = &Fault{Name: "partition", Usual: true, Thinned: true}
-	// faultIsolate: the leader is alone, in one or both directions.
+	// faultIsolate: the leader is cut off, in one or both directions.
 	faultIsolate = &Fault{Name: "isolate", Usual: true, Thinned: true}
 	// faultOneWay: one link works in one direction only.
 	faultOneWay = &Fault{Name: "one-way", Usual: true, Thinned: true}
@@ -82,9 +82,9 @@ func HealLinks(w *World) {
 	}
 }
 
-// isolateLeaders sometimes adds faults that cut leaders off or stop them for a while. Clients read what
-// others write, and clocks may be as wrong as allowed. In most of these runs the others soon elect
-// another leader, while the old one still believes that it leads.
+// isolateLeaders sometimes adds faults that cut leaders off or stop them for a while. Clients read what others write,
+// and clocks may have the maximal drift. In most of these runs the others soon elect another leader, while the old
+// one still believes that it leads.
 func (s *Settings) isolateLeaders(d draw.Chance) {
 	if !d.Yes(0.15) {
 		return
@@ -94,7 +94,9 @@ func (s *Settings) isolateLeaders(d draw.Chance) {
 		s.Timely()
 	}
 	s.Chaos = max(s.Chaos, 40*s.Election)
-	s.Faults[[...]*Fault{faultIsolate, faultFreeze, faultPause, faultPartition}[d.Below(4)]] = s.Election * time.Duration(3+d.Below(3))
+	s.Faults[[...]*Fault{
+		faultIsolate, faultFreeze, faultPause, faultPartition,
+	}[d.Below(4)]] = s.Election * time.Duration(3+d.Below(3))
 	if d.Yes(0.6) {
 		s.Faults[faultIsolate] = s.Election * time.Duration(3+d.Below(3))
 	}

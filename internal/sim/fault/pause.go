@@ -8,11 +8,11 @@ import (
 )
 
 var (
-	// faultPause: a process stands still, as for garbage collection.
+	// faultPause: a process pauses, as for garbage collection.
 	faultPause = &Fault{Name: "pause", Usual: true, Thinned: true}
-	// fromFreeze is what garble is drawn from too.
+	// fromFreeze is the source of faultFreeze and faultGarble.
 	fromFreeze = draw.New("freeze")
-	// faultFreeze: a process stands still in the middle of a turn of its event loop.
+	// faultFreeze: a process pauses in the middle of a turn of its event loop.
 	faultFreeze = &Fault{Name: "freeze", Thinned: true, Source: fromFreeze}
 )
 
@@ -36,8 +36,8 @@ func freezeSome(w *World, m *node.Member) {
 	m.Freeze(d)
 }
 
-// drawFreezes chooses whether processes freeze inside turns. In some of these runs nothing else
-// happens: leaders have leases, and clients ask leaders that are frozen.
+// drawFreezes draws whether processes freeze inside turns. Some of these runs have no other fault: leaders have
+// leases, and clients ask leaders that are frozen.
 func (s *Settings) drawFreezes(d draw.Chance) {
 	if !d.Yes(0.3) {
 		return
@@ -51,8 +51,7 @@ func (s *Settings) drawFreezes(d draw.Chance) {
 	}
 }
 
-// stillFor draws how long something stands still: up to most, or up to two and a half election
-// timeouts.
+// stillFor draws the duration of a pause: up to most, or up to two and a half election timeouts.
 func stillFor(w *World, most time.Duration) time.Duration {
 	if w.Chance(w.Set.Meet.Long) {
 		return w.election()
@@ -60,7 +59,7 @@ func stillFor(w *World, most time.Duration) time.Duration {
 	return w.Between(0, most)
 }
 
-// election draws about how long others take to elect a leader.
+// election draws a time of about an election.
 func (w *World) election() time.Duration {
 	e := w.Set.Election
 	return e + time.Duration(w.Rand.Float64()*1.5*float64(e))

@@ -15,10 +15,10 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// bodyLimits draws limits of bodies.
+// bodyLimits is the source of the limits of bodies.
 var bodyLimits = draw.New("body limits")
 
-// The protocols in which most mutants are looked for.
+// The protocols that most mutants are tested with.
 const (
 	DefaultProtocol = "raft"
 	Craft           = "craft"
@@ -32,8 +32,8 @@ const (
 	wPaxos          = "wpaxos"
 )
 
-// defaultInstances is how many instances are woven if the options do not say. maxInstances is how
-// many the options may ask for.
+// defaultInstances is the default number of instances where there are several. maxInstances is the maximum that
+// options may ask for.
 const (
 	defaultInstances = 3
 	maxInstances     = 16
@@ -48,8 +48,8 @@ func ProtocolOf(name string) (*registry.Protocol, error) {
 	return p, nil
 }
 
-// InstancesOf says how many instances there are; 0: there is only one, and its log is the global
-// log. wish is a number, or 0 for the default.
+// InstancesOf returns the number of instances; 0: there is only one, and its log is the global log. wished is a kind
+// of order, or "" for the protocol's own. wish is a number, or 0 for the default.
 func InstancesOf(p *registry.Protocol, wished string, wish int) (int, error) {
 	kind, err := p.Order(order.Kind(wished))
 	switch {
@@ -65,8 +65,7 @@ func InstancesOf(p *registry.Protocol, wished string, wish int) (int, error) {
 	return 0, nil
 }
 
-// PlacementOf says where the protocol puts values. wish is a placement, or "" for the protocol's
-// own.
+// PlacementOf returns the protocol's placement of values. wish is a placement, or "" for the protocol's own.
 func PlacementOf(p *registry.Protocol, wish string) (protocol.Placement, error) {
 	place, err := p.Placement(protocol.Placement(wish))
 	if err != nil {
@@ -75,10 +74,10 @@ func PlacementOf(p *registry.Protocol, wish string) (protocol.Placement, error) 
 	return place, nil
 }
 
-// rsVoters are the clusters for which the paper has fixed quorums.
+// rsVoters are the sizes of clusters for which the paper has fixed quorums.
 var rsVoters = []int{5, 7}
 
-// CheckNodes: a protocol with fixed quorums runs in the paper's clusters only.
+// CheckNodes checks the number of nodes: a protocol with fixed quorums runs only in clusters of the paper's sizes.
 func CheckNodes(p *registry.Protocol, nodes int) error {
 	if p.Quorums != nil && !slices.Contains(rsVoters, nodes) {
 		return &OptionError{fmt.Sprintf("%d nodes: %s has quorums for 5 and 7", nodes, p.Name)}
@@ -86,7 +85,7 @@ func CheckNodes(p *registry.Protocol, nodes int) error {
 	return nil
 }
 
-// QuorumsOf are the quorums of settings, of a cluster that begins with so many voters.
+// QuorumsOf returns the quorums of a cluster with these settings and this number of initial voters.
 func QuorumsOf(p *registry.Protocol, own setting.Values, nodes int) (quorum.System, error) {
 	own, err := p.Complete(own)
 	if err != nil {
@@ -110,8 +109,8 @@ func drawLimits(d draw.Chance) (s node.LimitSettings) {
 	return s
 }
 
-// drawBodies draws the settings for bodies from a generator of its own. So runs without bodies are
-// the same as before bodies existed.
+// drawBodies draws the settings for bodies from a source of its own, so that runs without bodies are the same as
+// before bodies existed.
 func (s *Settings) drawBodies(d draw.Chance) {
 	if s.Keyed || s.ByKey() {
 		return
@@ -157,7 +156,7 @@ func (s *Settings) drawBodies(d draw.Chance) {
 	}
 }
 
-// place sets where the protocol puts bodies. It draws nothing.
+// place sets the placement of bodies. It draws nothing.
 func (s *Settings) place(draw.Chance) {
 	s.Core.Placement = s.Placement
 	if s.Protocol.Quorums == nil {
@@ -172,8 +171,8 @@ func (s *Settings) place(draw.Chance) {
 	s.Faults[faultChange] = 0
 }
 
-// decides is how many members can decide and elect without the others, where quorums are fixed;
-// else 0.
+// decides returns the number of members that can decide and elect without the others, where quorums are fixed; else
+// 0.
 func (s *Settings) decides() int {
 	if s.Protocol.Quorums == nil {
 		return 0
@@ -193,11 +192,12 @@ func (s *Settings) describeBodies() string {
 	if s.Resize {
 		text += ", smaller and larger clusters"
 	}
-	return text + fmt.Sprintf("; %.0f%% of writes with bodies of %d…%d bytes, released ≤ %s later, segments %d; hedge %s, retry %s, gather %d bytes; scrub every %s; limits %+v\n",
+	return text + fmt.Sprintf("; %.0f%% of writes with bodies of %d…%d bytes, released ≤ %s later, segments %d; "+
+		"hedge %s, retry %s, gather %d bytes; scrub every %s; limits %+v\n",
 		100*b.Share, b.Min, b.Max, b.Release, b.SegmentBytes, b.Hedge, b.Retry, b.GatherBytes, b.Scrub, b.LimitSettings)
 }
 
-// OptionError says which setting of a campaign is wrong.
+// OptionError reports a wrong setting of a campaign.
 type OptionError struct{ Detail string }
 
 func (e *OptionError) Error() string { return "sim: " + e.Detail }

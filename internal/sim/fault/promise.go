@@ -10,23 +10,23 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A leader's lease rests on what members promised to it. Such a promise is in danger when its member is about to
-// vote: no heartbeat reached it for an election timeout, then one does, and a candidate's messages arrive just
-// then, in any order. Links that stall at random hardly ever bring that about. So some runs play these steps,
-// which only delay messages, and have hardly any other fault:
+// A leader's lease depends on promises of members. A promise is at risk when its member is about to vote: no
+// heartbeat reached it for an election timeout, then one does, and a candidate's messages arrive at the same time, in
+// any order. Links that stall at random hardly ever cause that. So some runs play these steps, a story, which only
+// delays messages, and have hardly any other fault:
 //
-//   - Few members, the near ones, still get heartbeats. The others, the far ones, do not. What they sent before
-//     reaches the leader late, so that it still leads.
-//   - One of the far members becomes a candidate. Its messages do not reach some of the others yet, which are
-//     called back. With them and the near members the leader has a quorum.
-//   - When these ask for votes too, the leader's messages reach them again, and theirs reach the leader: it has a
-//     lease. After that they get what the far members answered, and then what the candidate asked.
+//   - A few members, the near ones, still get heartbeats. The others, the far ones, do not. Their earlier messages
+//     reach the leader late, so that it still leads.
+//   - One of the far members becomes a candidate. Its messages do not reach some of the others yet; these are called
+//     back. With them and the near members the leader has a quorum.
+//   - When these ask for votes too, their links with the leader continue, and the leader gets a lease. After that the
+//     replies of the far members reach them, and then the requests of the candidate.
 //   - No other messages reach the leader until all links continue.
 
-// promiseStories draws what happens in stories of promises.
+// promiseStories is the source of chance for stories of promises.
 var promiseStories = draw.New("promising")
 
-// faultPromise: members are about to vote when the leader reaches them again.
+// faultPromise: the leader reaches members again that are about to vote.
 var faultPromise = &Fault{Name: "promise"}
 
 func init() {
@@ -35,21 +35,22 @@ func init() {
 	faultPromise.End = endPromise
 }
 
-var promisesBeforeVotes = count.New("members_about_to_vote_that_hear_of_the_leader_again", "members about to vote that hear of the leader again", count.Staged)
+var promisesBeforeVotes = count.New("members_about_to_vote_that_hear_of_the_leader_again",
+	"members about to vote that hear of the leader again", count.Staged)
 
-// promising is a story that is under way.
+// promising is a story in progress.
 type promising struct {
 	instance        protocol.InstanceID
 	leader          protocol.MemberID
 	near, far, back []protocol.MemberID
-	// candidate is the first far member that stood in a term of its own; 0: none did.
+	// candidate is the first far member that campaigned in a term of its own; 0: none did.
 	candidate protocol.MemberID
-	// asked are those called back that asked for votes since then.
+	// asked are the members of back that have asked for votes since then.
 	asked []protocol.MemberID
 }
 
-// drawPromises chooses whether a run has this fault. Clients mostly read: members that are called back would get
-// what the leader appends meanwhile, and would not vote for a candidate without it.
+// drawPromises draws whether a run has this fault. Clients mostly read: members that are called back would get
+// entries that the leader appends meanwhile, and would not vote for a candidate without them.
 func (s *Settings) drawPromises(d draw.Chance) {
 	if s.Nodes < 5 || !d.Yes(0.04) {
 		return
@@ -73,7 +74,9 @@ func promise(w *World) {
 	}
 	config := l.Of(in).Witness.Latest.Config
 	voters := config.Voters()
-	others := slices.DeleteFunc(slices.Clone(voters), func(id protocol.MemberID) bool { return id == l.ID || !w.Member(id).Up })
+	others := slices.DeleteFunc(slices.Clone(voters), func(id protocol.MemberID) bool {
+		return id == l.ID || !w.Member(id).Up
+	})
 	q := len(voters)/2 + 1
 	if config.Joint() || !slices.Contains(voters, l.ID) || len(others) < q {
 		return
@@ -89,12 +92,13 @@ func promise(w *World) {
 	leader, e, h := []protocol.MemberID{l.ID}, w.Set.Election, w.Set.Heartbeat
 	w.Tracef("FAULT only %v hear of %s", p.near, l.ID)
 	holdBetween(w, p.far, leader, true)
-	during(w, p, h+w.From(promiseStories).Duration(0, h/4), func() { holdBetween(w, leader, p.far, true) }) // one heartbeat reaches them
+	// One heartbeat reaches them.
+	during(w, p, h+w.From(promiseStories).Duration(0, h/4), func() { holdBetween(w, leader, p.far, true) })
 	during(w, p, e-h-w.From(promiseStories).Duration(h/4, h/2), func() { holdBetween(w, p.far, leader, false) })
 	during(w, p, 3*e, func() { endPromise(w) })
 }
 
-// during plans a part of a story. It is left out if the story is over by then.
+// during schedules a step of a story. It is left out if the story is over by then.
 func during(w *World, p *promising, d time.Duration, do func()) {
 	w.After(d, func() {
 		if w.promising == p {
@@ -103,7 +107,7 @@ func during(w *World, p *promising, d time.Duration, do func()) {
 	})
 }
 
-// holdBetween stops the links from some members to others, or lets them go on.
+// holdBetween stalls or releases the links from some members to others.
 func holdBetween(w *World, from, to []protocol.MemberID, on bool) {
 	for _, a := range from {
 		for _, b := range to {
@@ -114,7 +118,7 @@ func holdBetween(w *World, from, to []protocol.MemberID, on bool) {
 	}
 }
 
-// promiseStands goes on with a story when a member stands for election, or asks whether it should.
+// promiseStands continues a story when a member becomes a candidate or a pre-candidate.
 func promiseStands(w *World, c *node.Witness) {
 	p, id := w.promising, c.Member.ID
 	if p == nil || c.Part.Instance != p.instance || !slices.Contains(p.far, id) {
@@ -130,7 +134,7 @@ func promiseStands(w *World, c *node.Witness) {
 	}
 }
 
-// callBack chooses the members that the leader's messages reach again, and the candidate's do not yet.
+// callBack chooses the members that get messages from the leader again, but none from the candidate yet.
 func callBack(w *World, p *promising, candidate protocol.MemberID) {
 	p.candidate = candidate
 	others := slices.DeleteFunc(slices.Clone(p.far), func(id protocol.MemberID) bool { return id == candidate })
@@ -146,7 +150,7 @@ func callBack(w *World, p *promising, candidate protocol.MemberID) {
 	}
 }
 
-// renewLease lets the leader have a lease. Then messages of the new term reach those that are called back, the
+// renewLease lets the leader get a lease. Then messages of the new term reach the members that are called back, the
 // candidate's last.
 func renewLease(w *World, p *promising) {
 	w.Tracef("FAULT %v hear of %s again", p.back, p.leader)
@@ -166,13 +170,13 @@ func renewLease(w *World, p *promising) {
 	})
 }
 
-// someTrips draws a time in which a message, or an answer to it too, arrives.
+// someTrips draws a time in which a message arrives, and perhaps the reply to it.
 func someTrips(w *World) time.Duration {
 	trip := w.Set.DelayMax + w.Set.SyncMax + 4*w.Set.HopMax
 	return w.From(promiseStories).Duration(trip, 3*trip)
 }
 
-// endPromise ends the story: all links go on.
+// endPromise ends the story: all links continue.
 func endPromise(w *World) {
 	p := w.promising
 	if p == nil {

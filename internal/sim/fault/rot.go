@@ -11,10 +11,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Bytes of a log or of a snapshot are damaged, and the member reacts. A member promises to tolerate
-// two kinds of damage. One is damage to log entries that the newest snapshot stands for. The other
-// is damage to the newest snapshot, as long as the log goes back to the snapshot before it. Only
-// these happen here.
+// Damage to bytes of a log or of a snapshot. A member promises to tolerate two kinds of it. One is damage to log
+// entries that the newest snapshot covers. The other is damage to the newest snapshot, as long as the log reaches
+// back to the snapshot before it. Only these happen here.
 
 // faultRot: bytes of a log or a snapshot are damaged on a disk.
 var faultRot = &Fault{Name: "rot", Thinned: true}
@@ -34,7 +33,7 @@ func (s *Settings) drawRot(d draw.Chance) {
 }
 
 func rotFile(w *World, m *node.Member) {
-	if m.Snaps == nil || m.Sick() { // a checkpoint stands for nothing then
+	if m.Snaps == nil || m.Sick() { // a checkpoint covers nothing then
 		return
 	}
 	if w.Chance(0.3) {
@@ -44,7 +43,7 @@ func rotFile(w *World, m *node.Member) {
 	}
 }
 
-// rotLog damages the record of an entry that the newest snapshot stands for.
+// rotLog damages the record of an entry that the newest snapshot covers.
 func rotLog(w *World, m *node.Member) {
 	s := m.InForce[w.Among(len(m.InForce))]
 	first := s.Inst.Core().Status().First
@@ -70,13 +69,13 @@ func rotLog(w *World, m *node.Member) {
 	w.Tracef("FAULT the record of entry %d%s goes bad on the disk of %s", index, w.Named(s.Instance), m.ID)
 }
 
-// RotSnapshot damages the newest snapshot, if the log goes back to the one before it.
+// RotSnapshot damages the newest snapshot, if the log reaches back to the one before it.
 func RotSnapshot(w *World, m *node.Member) {
 	all, err := m.Snaps.Positions()
 	if err != nil || len(all) < 2 || m.Work.Saving() {
 		return
 	}
-	// A snapshot that is not installed yet is needed undamaged: nothing else stands for it here.
+	// A snapshot that is not installed yet must stay undamaged: nothing else covers its entries here.
 	last, err := m.Snaps.Open(all[len(all)-1])
 	if err != nil || m.Applier.Ahead(&last.Header.Meta) || m.Queue.Installing() {
 		return
@@ -93,8 +92,9 @@ func RotSnapshot(w *World, m *node.Member) {
 		}
 	}
 	for _, k := range m.InForce {
-		if base := older.Header.Base(k.Instance).Index; m.Writer.Busy() || k.Inst.Core().Status().First > base+1 || k.Asked > base {
-			return // the log is cut further than the disk shows, or soon will be
+		if base := older.Header.Base(k.Instance).Index; m.Writer.Busy() ||
+			k.Inst.Core().Status().First > base+1 || k.Asked > base {
+			return // the log is compacted further than the disk shows, or soon will be
 		}
 	}
 	m.Disk.Flip(newest, w.Pick(m.Disk.Size(newest)), 1<<w.Pick(8))

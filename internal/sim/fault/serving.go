@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Serving returns the living members that must make progress: those in the last configuration that
-// any of them has applied.
+// Serving returns the members of alive that must make progress: those in the last configuration that any of them has
+// applied.
 func Serving(w *World, alive []*node.Member) []*node.Member {
 	var last *node.Member
 	for _, m := range alive {
@@ -20,7 +20,8 @@ func Serving(w *World, alive []*node.Member) []*node.Member {
 		return nil
 	}
 	configs := last.Applier.Configs()
-	if configs[0].Joint() || !last.Settled() && !LacksMember(w, &configs[0]) && !slices.ContainsFunc(alive, (*node.Member).Owes) {
+	if configs[0].Joint() || !last.Settled() && !LacksMember(w, &configs[0]) &&
+		!slices.ContainsFunc(alive, (*node.Member).Owes) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(alive), func(m *node.Member) bool {
@@ -28,8 +29,8 @@ func Serving(w *World, alive []*node.Member) []*node.Member {
 	})
 }
 
-// LacksMember reports whether some member of a configuration is down. Instances may wait for it
-// before they follow the membership of the first.
+// LacksMember reports whether some member of a configuration is down. Instances may wait for it before they adopt the
+// membership of the first.
 func LacksMember(w *World, c *protocol.Config) bool {
 	return slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return !w.Member(m.ID).Up })
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// Settings is everything that the seed draws before a run begins: sizes, rates, latencies, limits.
-// This is swarm testing: each run has its own mix, and many features are off. Each part is declared with what
-// draws it.
+// Settings is everything that the seed draws before a run begins: sizes, rates, latencies, limits. This is swarm
+// testing: each run has its own mix, and many features are off. Each part is declared next to the function that draws
+// it.
 type Settings struct {
 	node.Settings
 	ClientSettings
 	operatorSettings
 
-	// Faults is how often faults of each kind happen. Meet is how they come together, Aim how they are aimed.
+	// Faults are the rates of faults. Meet says how faults coincide, Aim how they are aimed.
 	Faults rates
 	Meet   meetSettings
 	Aim    aimSettings
@@ -27,20 +27,19 @@ type Settings struct {
 
 // operatorSettings say what operators do.
 type operatorSettings struct {
-	// OddFounder: a founder begins without the state with which the cluster begins.
+	// OddFounder: a founder begins without the initial state of the cluster.
 	OddFounder bool
 	// Apart: a member that was founded apart is added.
 	Apart bool
 	// Namesakes: there is another cluster of the same members.
 	Namesakes Namesakes
-	// Resize: as a change of the membership, the operator only makes the cluster smaller and
-	// larger.
+	// Resize: the only membership changes shrink the cluster and grow it again.
 	Resize bool
-	// OneWay: while a story is told, clients write through its instance alone. See straggle.go.
+	// OneWay: during a story of straggle.go, clients write through its instance alone.
 	OneWay bool
 }
 
-// choose returns the settings that the options decide.
+// choose returns the settings that follow from the options.
 func choose(o *Options) (s Settings) {
 	p, err := ProtocolOf(o.Protocol)
 	if err != nil {
@@ -56,7 +55,8 @@ func choose(o *Options) (s Settings) {
 	s = Settings{
 		Settings: node.Settings{
 			ClusterSettings: node.ClusterSettings{
-				Protocol: p, Quorums: quorums, Placement: placement, Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant,
+				Protocol: p, Quorums: quorums, Placement: placement,
+				Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant,
 			},
 			LinkSettings: node.LinkSettings{Distances: device.Distances{Net: net, Farthest: net.Farthest()}},
 		},
@@ -70,21 +70,27 @@ func choose(o *Options) (s Settings) {
 
 // String describes the settings in some lines, for the head of a trace.
 func (s *Settings) String() string {
-	text := fmt.Sprintf("%d nodes, heartbeat %s, election %s, tick %s, chaos %s\n", s.Nodes, s.Heartbeat, s.Election, s.Tick, s.Chaos)
-	text += fmt.Sprintf("%d clients, %d keys, ≤ %d operations, %.0f%% reads, think %s, timeout %s, give up %s, padding ≤ %d\n",
+	text := fmt.Sprintf("%d nodes, heartbeat %s, election %s, tick %s, chaos %s\n",
+		s.Nodes, s.Heartbeat, s.Election, s.Tick, s.Chaos)
+	text += fmt.Sprintf("%d clients, %d keys, ≤ %d operations, %.0f%% reads, "+
+		"think %s, timeout %s, give up %s, padding ≤ %d\n",
 		s.Clients, s.Keys, s.Operations, 100*s.Reads, s.Think, s.Patience, s.GiveUp, s.Padding)
 	text += s.describeLoad()
 	text += fmt.Sprintf("links: %s…%s, drop %.3f, duplicate %.3f, corrupt %.4f, reorder %t, streams break %.2f\n",
 		s.DelayMin, s.DelayMax, s.Drop, s.Duplicate, s.Corrupt, s.Reorder, s.StreamBreaks)
 	text += s.Distances.Describe()
-	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s, between machines ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
-		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.HopMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
+	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; "+
+		"apply ≤ %s, between machines ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
+		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.HopMax,
+		s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
 	r := &s.Core
 	if s.Flexible() {
 		text += s.Quorums.Tolerates(s.Nodes).String() + "\n"
 	}
-	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() + s.describeMeet() + s.describeAim() + s.describeEpochs()
-	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t; %s\nfaults:",
+	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() +
+		s.describeMeet() + s.describeAim() + s.describeEpochs()
+	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, "+
+		"cache %d, parallel append %t, pipeline %t, leases %t; %s\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,
 		!r.NoParallelAppend, !r.NoPipeline, r.LeaseReads, r.Own)
 	for _, f := range s.Faults.kinds() {

@@ -9,11 +9,11 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// The state of a state machine that keeps it on disk is damaged. Its member takes part as before,
-// but serves nothing until it has the state of another member. Only one member at a time has a
-// damaged state, so that others have a good one. Runs with bodies have no such fault, because the
-// references to bodies would be lost with the state. Nor have runs with membership changes, because
-// an operator could remove the last member that has the state.
+// Damage to the state of a state machine that keeps its state on disk. The member takes part in the protocol as
+// before, but serves no clients until it has the state of another member. Only one member at a time has a damaged
+// state, so that others have an intact one. Runs with bodies have no such fault, because the references to bodies
+// would be lost with the state. Nor have runs with membership changes, because an operator could remove the last
+// member that has the state.
 
 // faultState: the state that a state machine keeps on disk is damaged.
 var faultState = &Fault{Name: "state-damage", Thinned: true}
@@ -34,19 +34,21 @@ func (s *Settings) drawStateDamage(d draw.Chance) {
 	}
 }
 
-// durableElsewhere reports whether the disk of another running member has all that a member has applied. Where slots may
-// be skipped, no other disk need have it: a skip is decided without any. Nor where one member alone may decide.
+// durableElsewhere reports whether the disk of another running member has all entries that a member has applied. That
+// is not certain where slots may be skipped, because a skip is decided without any disk, nor where one member alone
+// may decide.
 func durableElsewhere(w *World, m *node.Member) bool {
 	return slices.ContainsFunc(w.Except(m), func(o *node.Member) bool {
 		return m.Up && o.Up && o.Inst.Core().Status().Durable >= m.Applied(node.FirstInstance)
 	})
 }
 
-// SpoilState damages a member's state, on disk and in use. Sometimes the member finds out at once,
-// as its scrub would. Else it finds out when it uses the state.
+// SpoilState damages a member's state, on disk and in use. Sometimes the member detects that at once, as its scrub
+// would. Otherwise it detects that when it uses the state.
 func SpoilState(w *World, m *node.Member) {
 	lost := slices.ContainsFunc(w.Members, func(o *node.Member) bool { return o.Strange() })
-	if !w.Set.Durable || w.Set.Bodies.Share > 0 || w.Set.Faults[faultChange] > 0 || lost || anySick(w) || w.Set.Nodes == 1 { // no other member has the state
+	if !w.Set.Durable || w.Set.Bodies.Share > 0 || w.Set.Faults[faultChange] > 0 || lost || anySick(w) ||
+		w.Set.Nodes == 1 { // no other member has the state
 		return
 	}
 	if (w.Set.Protocol.Core.Judged.ManyLead || w.Set.Flexible()) && !durableElsewhere(w, m) {
@@ -60,7 +62,7 @@ func SpoilState(w *World, m *node.Member) {
 	}
 }
 
-// anySick reports whether some member's state is damaged, or not there yet.
+// anySick reports whether some member's state is damaged, or still missing.
 func anySick(w *World) bool {
 	return slices.ContainsFunc(w.Members, func(m *node.Member) bool {
 		return !m.Gone && (m.Saved != nil && m.Saved.Damage != nil || m.Stateless())

@@ -3,9 +3,9 @@ package fault
 import "github.com/braidlog/braid/internal/sim/node"
 
 var (
-	// faultSlowDisk: a disk becomes slow, or is slow no more.
+	// faultSlowDisk: a disk becomes slow, or fast again.
 	faultSlowDisk = &Fault{Name: "slow-disk", Usual: true, Thinned: true}
-	// faultStallDisk: a disk stands still.
+	// faultStallDisk: a disk stalls.
 	faultStallDisk = &Fault{Name: "stalled-disk", Usual: true, Thinned: true}
 	// faultDeadSync: a disk fails its syncs, until its member starts again.
 	faultDeadSync = &Fault{Name: "failed-sync", Usual: true, Thinned: true}

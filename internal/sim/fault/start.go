@@ -35,7 +35,7 @@ func (w *World) StartMember(m *node.Member) {
 	w.Boot(m)
 }
 
-// Boot starts a member on its disk as the disk is.
+// Boot starts a member on its disk, and leaves the disk as it is.
 func (w *World) Boot(m *node.Member) {
 	backUp(w, m)
 	w.Tracef("FAULT %s starts", m.ID)
@@ -75,9 +75,10 @@ func (w *World) Boot(m *node.Member) {
 	}
 }
 
-// Failed implements node.Observer: an operator or a supervisor starts the member again. Only some errors may stop a member.
+// Failed implements node.Observer: an operator or a supervisor starts the member again. Only some errors may stop a
+// member.
 func (w *World) Failed(m *node.Member, err error) {
-	w.Merging = 0 // it shows only now that not all was healed (N7)
+	w.Merging = 0 // only now it shows that not all was healed (N7)
 	switch {
 	case foundAstray(w, m, err):
 	case errors.Is(err, device.ErrIO):
@@ -88,10 +89,10 @@ func (w *World) Failed(m *node.Member, err error) {
 		w.StartLater(m, w.Between(0, 6*w.Set.Election))
 	case m.Strange() && errors.As(err, new(*cluster.ForgottenError)):
 		w.Count(node.StoppedWithoutDisk)
-		if !errors.Is(err, device.ErrSync) { // it is noted
+		if !errors.Is(err, device.ErrSync) { // the loss is recorded
 			m.Doubt = nil
 		}
-		if w.From(losses).Yes(0.5) { // a supervisor of processes starts it again
+		if w.From(losses).Yes(0.5) { // a process supervisor starts it again
 			w.StartLater(m, w.Set.Election)
 		}
 	case errors.Is(err, device.ErrSync):

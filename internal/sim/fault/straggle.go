@@ -13,20 +13,20 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Members change while one of them does not know of all bodies yet. Faults of links, disks and processes hardly
-// ever bring that about. They concern all instances of a member alike, and an operator seldom asks for
-// anything just then. So some runs with coded bodies play these stories, and have hardly any other fault:
+// Membership changes while one member does not know all bodies yet. Faults of links, disks and processes hardly ever
+// cause that. They affect all instances of a member alike, and an operator seldom asks for a change at that moment.
+// So some runs with coded bodies play these stories, and have hardly any other fault:
 //
 //   - a member is behind in one instance only, which is retired. Then another member is removed.
-//   - a change of the number of instances is refused and will be proposed again. Meanwhile a member is
-//     removed, and one instance cannot follow.
-//   - a member is removed, for which the others make whole copies. Some of them start again from a
-//     snapshot of before, apply nothing for a while, and look for copies to trim.
+//   - a change of the number of instances is refused and will be proposed again. Meanwhile a member is removed, and
+//     one instance cannot adopt that.
+//   - a member is removed, so the others make whole copies. Some of them restart from an earlier snapshot, apply
+//     nothing for a while, and look for copies to trim.
 
-// straggleStories draws what happens in stories of members that are behind.
+// straggleStories is the source of chance for stories of members that are behind.
 var straggleStories = draw.New("straggling")
 
-// faultStraggle: members change while one of them does not know of all bodies.
+// faultStraggle: the membership changes while one member does not know all bodies.
 var faultStraggle = &Fault{Name: "straggle"}
 
 func init() {
@@ -35,21 +35,22 @@ func init() {
 	faultStraggle.End = func(w *World) { w.straggling, w.Route = nil, 0 }
 }
 
-var changesWhileBehind = count.New("changes_of_members_while_somebody_is_behind", "changes of members while somebody is behind", count.Staged)
+var changesWhileBehind = count.New("changes_of_members_while_somebody_is_behind",
+	"changes of members while somebody is behind", count.Staged)
 
-// straggling is a story that is under way.
+// straggling is a story in progress.
 type straggling struct {
-	// member gets no messages of instance; 0: it gets them.
+	// member gets no messages of instance; 0: all members get them.
 	member   protocol.MemberID
 	instance protocol.InstanceID
-	// unread: no member is asked for bodies of the instance.
+	// unread: all requests for bodies of the instance are lost.
 	unread bool
-	// holds: this leader cannot hand over.
+	// holds: this leader cannot transfer its leadership.
 	holds protocol.MemberID
 }
 
-// drawStraggle chooses whether a run has such stories. Bodies may have too few holders when the cluster becomes
-// smaller, and most of all when four members become three.
+// drawStraggle draws whether a run has such stories. Bodies may have too few holders when the cluster shrinks, most
+// likely from four members to three.
 func (s *Settings) drawStraggle(d draw.Chance) {
 	often := 0.1
 	if s.Nodes == 4 {
@@ -69,7 +70,8 @@ func (s *Settings) drawStraggle(d draw.Chance) {
 	q := s.Nodes/2 + 1
 	s.Core.MaxK, s.Core.ExtraWhole = 2+d.Below(q-1), 0
 	s.SnapshotBytes, s.KeepLogBytes = d.Limit(3000, 8000, 20_000), 0
-	s.Bodies.Share, s.Bodies.Scrub, s.Bodies.LimitSettings = 0.5+0.5*d.Share(), s.Election*time.Duration(1+d.Below(3)), node.LimitSettings{}
+	s.Bodies.Share, s.Bodies.Scrub, s.Bodies.LimitSettings = 0.5+0.5*d.Share(),
+		s.Election*time.Duration(1+d.Below(3)), node.LimitSettings{}
 	s.Bodies.GatherBytes = 1 << 20
 	s.Clients, s.Operations, s.Reads = 2+d.Below(4), 400, 0.3*d.Share()
 	s.Think = max(s.Heartbeat/2, s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
@@ -77,7 +79,9 @@ func (s *Settings) drawStraggle(d draw.Chance) {
 	s.Core.MaxUncommittedBytes = 1 << 20
 	if s.Woven() {
 		s.Weave.Scatter, s.Weave.Move = 0.5+0.5*d.Share(), 0
-		s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny, protocol.LeadersAny}[d.Below(4)]
+		s.Core.Leaders = [...]protocol.Leaders{
+			protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny, protocol.LeadersAny,
+		}[d.Below(4)]
 	}
 	s.OneWay = d.Yes(0.5)
 }
@@ -94,13 +98,13 @@ func straggles(w *World, m *protocol.Message) bool {
 	return m.Type == message.TimeoutNow && m.From == s.holds
 }
 
-// Misses reports whether a member hears nothing of an instance because of a story.
+// Misses reports whether a member gets no messages of an instance because of a story.
 func (w *World) Misses(id protocol.MemberID, instance protocol.InstanceID) bool {
 	s := w.straggling
 	return s != nil && id == s.member && instance == s.instance
 }
 
-// straggle begins a story, or makes the cluster ready for one: as large as it was, with several instances.
+// straggle begins a story, or prepares the cluster for one: its original size, and several instances.
 func straggle(w *World) {
 	l := w.Leader()
 	if l == nil || w.straggling != nil {
@@ -130,7 +134,7 @@ func straggle(w *World) {
 	}
 }
 
-// regrow is the operator who adds a member in the place of one that was removed.
+// regrow replaces a member that was removed, as an operator does.
 func regrow(w *World, l *node.Member, config *protocol.Config) {
 	for i := range config.Members {
 		if m := &config.Members[i]; m.Learner {
@@ -143,13 +147,13 @@ func regrow(w *World, l *node.Member, config *protocol.Config) {
 	}
 }
 
-// oneOf draws one of these members that is not among others.
+// oneOf draws one of ids that is not in others.
 func oneOf(d draw.Chance, ids []protocol.MemberID, others ...protocol.MemberID) protocol.MemberID {
 	left := slices.DeleteFunc(slices.Clone(ids), func(id protocol.MemberID) bool { return slices.Contains(others, id) })
 	return left[d.Below(len(left))]
 }
 
-// await looks again and again until done, for a while at most. Then it goes on.
+// await polls done until it returns true, or until the time most has passed. Then it calls then.
 func await(w *World, most time.Duration, done func() bool, then func()) {
 	until := w.Now() + most
 	var look func()
@@ -163,7 +167,8 @@ func await(w *World, most time.Duration, done func() bool, then func()) {
 	look()
 }
 
-// removeNow is the operator who wants a member to be removed, and asks the leader as often as it refuses.
+// removeNow asks the leader to remove a member, and repeats that until the member is removed, or until the time most
+// has passed.
 func removeNow(w *World, id protocol.MemberID, most time.Duration, then func()) {
 	tries := 0
 	gone := func() bool {
@@ -176,7 +181,9 @@ func removeNow(w *World, id protocol.MemberID, most time.Duration, then func()) 
 			return true
 		}
 		if tries++; tries%2 == 1 {
-			l.Execute(cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}}}, w.Set.Election, func(error) {})
+			l.Execute(cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{
+				{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}},
+			}}, w.Set.Election, func(error) {})
 		}
 		return false
 	}
@@ -184,7 +191,7 @@ func removeNow(w *World, id protocol.MemberID, most time.Duration, then func()) 
 	await(w, most, gone, then)
 }
 
-// beginStory begins a story, in which clients may write through one instance alone.
+// beginStory begins a story, during which clients may write through one instance alone.
 func beginStory(w *World, s straggling, what string) {
 	w.Count(changesWhileBehind)
 	w.Tracef("FAULT %s", what)
@@ -202,8 +209,8 @@ func endStory(w *World) {
 	w.straggling, w.Route = nil, 0
 }
 
-// fallBehind lets a member miss what an instance decides, the leader of the first one too. The instance is retired, and
-// another member removed.
+// fallBehind makes a member miss the decisions of an instance. The member may be the leader of the first instance.
+// The instance is retired, and another member is removed.
 func fallBehind(w *World, l *node.Member, voters []protocol.MemberID, d draw.Chance) {
 	at := 1 + d.Below(len(l.InForce)-1)
 	in := l.InForce[at].Instance
@@ -221,7 +228,9 @@ func fallBehind(w *World, l *node.Member, voters []protocol.MemberID, d draw.Cha
 		w.Tracef("FAULT %s is asked for %d instances", l.ID, n)
 		w.Ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 10*w.Set.Election, func(error) {})
 		retired := func() bool {
-			return !slices.ContainsFunc(w.Members, func(m *node.Member) bool { return m.Up && m.ID != late && m.InstancesApplied() != n })
+			return !slices.ContainsFunc(w.Members, func(m *node.Member) bool {
+				return m.Up && m.ID != late && m.InstancesApplied() != n
+			})
 		}
 		await(w, 8*w.Set.Election, retired, func() {
 			removeNow(w, oneOf(d, voters, late, l.ID), 4*w.Set.Election, func() { endStory(w) })
@@ -229,12 +238,14 @@ func fallBehind(w *World, l *node.Member, voters []protocol.MemberID, d draw.Cha
 	})
 }
 
-// reshapeAgain has a change of the number of instances refused, while a transfer cannot end. A member is removed before
-// it is proposed again. One instance cannot follow, because no member makes copies of its bodies.
+// reshapeAgain asks for a change of the number of instances, which is refused because a leadership transfer cannot
+// end. A member is removed before the change is proposed again. One instance cannot adopt the removal, because no
+// member can copy its bodies.
 func reshapeAgain(w *World, l *node.Member, voters []protocol.MemberID, d draw.Chance) {
 	at := 1 + d.Below(len(l.InForce)-1)
 	n, in := 1+d.Below(at), l.InForce[at].Instance
-	beginStory(w, straggling{instance: in, unread: true, holds: l.ID}, fmt.Sprintf("nobody gets bodies of instance %d", in))
+	beginStory(w, straggling{instance: in, unread: true, holds: l.ID},
+		fmt.Sprintf("nobody gets bodies of instance %d", in))
 	w.After(w.Set.Election+d.Duration(0, w.Set.Election), func() {
 		if !l.Up || w.Leader() != l {
 			endStory(w)
@@ -250,8 +261,8 @@ func reshapeAgain(w *World, l *node.Member, voters []protocol.MemberID, d draw.C
 	})
 }
 
-// restartBehind removes a member. As soon as that is done, some others start again. Their state machines stand still, and
-// they look at what they hold.
+// restartBehind removes a member. As soon as that is done, some others restart. Their state machines stall, and they
+// read all their bodies.
 func restartBehind(w *World, l *node.Member, voters []protocol.MemberID, d draw.Chance) {
 	gone := oneOf(d, voters, l.ID)
 	beginStory(w, straggling{}, fmt.Sprintf("%s is removed, and others will start again", gone))
@@ -266,7 +277,7 @@ func restartBehind(w *World, l *node.Member, voters []protocol.MemberID, d draw.
 	})
 }
 
-// startLagging starts a member that applies nothing for a while, and reads what it holds.
+// startLagging starts a member that applies nothing for a while, and reads all its bodies.
 func startLagging(w *World, m *node.Member) {
 	if w.StartMember(m); m.Up && !w.Calm {
 		m.Lagging = w.Now() + 3*w.Set.Election

@@ -9,14 +9,16 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What members do so that their instances make one log, and what judges check of it.
+// Settings of instances whose logs are merged into one.
 
 func (s *Settings) drawWeave(d draw.Chance) {
 	if !s.Woven() {
 		return
 	}
 	w := &s.Weave
-	s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny}[d.Below(3)]
+	s.Core.Leaders = [...]protocol.Leaders{
+		protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny,
+	}[d.Below(3)]
 	if d.Yes(0.6) {
 		w.Scatter = d.Share()
 	}
@@ -30,7 +32,7 @@ func (s *Settings) drawWeave(d draw.Chance) {
 		w.Move = 0.5 + 0.5*d.Share()
 		s.Faults[faultReshape] = s.Election * time.Duration(2+d.Below(8))
 		s.Faults[faultChange] = s.Election * time.Duration(4+d.Below(20))
-		if d.Yes(0.5) { // the log goes back to the change, so a new member gets no snapshot with it
+		if d.Yes(0.5) { // the log reaches back to the change, so a new member gets no snapshot with it
 			s.SnapshotBytes = 1 << 30
 		}
 	}
@@ -43,6 +45,7 @@ func (s *Settings) describeWeave() string {
 	case !s.Woven():
 		return ""
 	}
-	return fmt.Sprintf("%d instances, leaders %q, %.0f%% of batches anywhere, %.0f%% of waits seen late, a member is moved after %.0f%% of reshapes\n",
+	return fmt.Sprintf("%d instances, leaders %q, %.0f%% of batches anywhere, %.0f%% of waits seen late, "+
+		"a member is moved after %.0f%% of reshapes\n",
 		s.Instances, s.Core.Leaders, 100*s.Weave.Scatter, 100*s.Weave.Lazy, 100*s.Weave.Move)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// World is one simulated cluster with its clients, links, disks, clocks and faults. One
-// seed decides everything that happens in it. It runs in one goroutine.
+// World is one simulated cluster with its clients, links, disks, clocks and faults. One seed decides everything that
+// happens in it. It runs in one goroutine.
 type World struct {
 	node.Environment
 	Set     Settings
@@ -28,32 +28,32 @@ type World struct {
 	mergeTimes
 }
 
-// ongoing is what faults and operators are doing at present.
+// ongoing is the state of faults and operations in progress.
 type ongoing struct {
-	burst float64 // share of messages that is lost besides
+	burst float64 // additional share of messages that are lost
 	rests rests
 	late  bool // a member is late: see delayMember
-	// straggling is a change of members while one does not know all bodies; nil: there is none.
+	// straggling is the current story of straggle.go; nil: there is none.
 	straggling *straggling
-	// promising: members are about to vote when they hear from the leader again; nil: there is none.
+	// promising is the current story of promise.go; nil: there is none.
 	promising *promising
 	held      *standstill // of links of a member; nil: no link is held
-	// growing: the operator adds members, after he removed some. See Settings.Resize.
+	// growing: the operator adds members, after removals. See Settings.Resize.
 	growing bool
 	// alone has the worlds of members that were founded apart.
 	alone map[protocol.MemberID]*smallWorld
-	// moved is how often members got another address.
+	// moved counts the changes of members' addresses.
 	moved int
 }
 
-// mergeTimes says how long it may take until what is decided is applied.
+// mergeTimes limit the time from a decision until it is applied.
 type mergeTimes struct {
-	// Merging, if set, is how long it may take until a decided slot is applied (N7).
+	// Merging, if set, is the maximal time until a decided slot is applied (N7).
 	Merging time.Duration
-	// detours is how long elections have taken that are no part of merging, all in all: in terms without a
-	// leader, and of new instances.
+	// detours is the total time of elections that are not part of merging: in terms without a leader, and of new
+	// instances.
 	detours time.Duration
-	grown   protocol.Round // from which round on there were new instances last, as far as a member has come
+	grown   protocol.Round // the latest round at which a member began new instances
 }
 
 // New makes a world with these settings, in which nothing has happened yet.
