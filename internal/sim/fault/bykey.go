@@ -13,7 +13,7 @@ func (s *Settings) fix() {
 		none = append(none, faultChange, faultWipe, faultOldDisk, faultHotCopy)
 	}
 	if s.ByKey() {
-		s.Durable = false // such a state cannot stay at the last position that members have in common
+		s.Durable = false // such a state does not stay at the command at which members met last (epaxos.md, rule 12)
 	}
 	for _, f := range none {
 		s.Faults[f] = 0
