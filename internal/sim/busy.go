@@ -16,26 +16,27 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// Where nothing is lost, nothing is found missing by a heartbeat. At the end of some runs, when everybody lives and has
-// all, some clients write at every member, and one disk is slower than the others. Each command must take effect within
-// a heartbeat. So a message that a slow member drops, or that it is not sent, shows: it comes again after one at the earliest.
+// If nothing is lost, no heartbeat detects a missing entry. At the end of some runs, when all members are up and up
+// to date, some clients write at every member, and one disk is slower than the others. Each command must take effect
+// within a heartbeat. So a message that a slow member drops, or that is not sent to it, is detected: it is sent again
+// after a heartbeat at the earliest.
 
-// busyPace draws what many clients do at the end.
+// busyPace draws the load of many clients at the end.
 var busyPace = draw.New("busy pace")
 
-// waves are clients that write at once, some commands each, one after the other. When all have ended they begin anew. So
-// what a slow member has not got yet stays little, however few entries a message may have.
+// waves are clients that write at once, some commands each, one after the other. When all have ended the next wave
+// begins. So a slow member never has much to catch up, however few entries a message may have.
 type waves struct {
 	w       *fault.World
 	clients []client.Client
 	open    int // clients that write
 	left    int // waves
-	most    int // commands that a client writes in a wave, at most
+	most    int // maximal number of commands of a client in a wave
 	lives   int // livesBegun when it began
 	draw    draw.Chance
 }
 
-// demandBusyPace lets clients write at these members, and judges how long each command takes.
+// demandBusyPace lets clients write at these members, and judges the latency of each command.
 func demandBusyPace(w *fault.World, alive []*node.Member) {
 	serving := fault.Serving(w, alive)
 	a := &waves{w: w, draw: w.From(busyPace)}
@@ -69,17 +70,17 @@ func demandBusyPace(w *fault.World, alive []*node.Member) {
 	w.RunUntil(w.Now()+time.Duration(a.most*a.left)*a.limit(), func() bool { return a.left == 0 })
 }
 
-// limit is how long a command may take. What is found missing by a heartbeat takes longer.
+// limit is the maximal latency of a command. With an entry that a heartbeat finds missing it is longer.
 func (a *waves) limit() time.Duration { return a.w.Set.Heartbeat }
 
-// mostInWave is how many commands a client writes in a wave, at most.
+// mostInWave is the maximal number of commands of a client in a wave.
 const mostInWave = 4
 
-// roomInWave is how many commands a wave may have where each of them is an entry. A slow member syncs each message by
-// itself, and a message may have few entries. It is to have all of them in half of the time that a command may take, for
-// the wave before may still be on its way.
+// roomInWave returns the maximal number of commands in a wave if each of them is an entry. A slow member syncs each
+// message separately, and a message may have few entries. It should have all of them in half of the maximal latency,
+// because the wave before may still be in flight.
 func roomInWave(serving []*node.Member) int {
-	const messages = 100 / node.Late / 2 // see brisk: a sync takes the hundredth part of a heartbeat at most
+	const messages = 100 / node.Late / 2 // see Brisk: a sync takes a hundredth of a heartbeat at most
 	room := math.MaxInt
 	for _, m := range serving {
 		if n := m.Own.Core.MaxFrameEntries; n > 0 {
@@ -89,7 +90,7 @@ func roomInWave(serving []*node.Member) int {
 	return room
 }
 
-// next begins a wave when the one before has ended.
+// next begins a wave when the previous one has ended.
 func (a *waves) next() {
 	if a.open > 0 {
 		return
@@ -103,18 +104,18 @@ func (a *waves) next() {
 	}
 }
 
-// write lets a client write so many commands.
+// write lets a client write the given number of commands.
 func (a *waves) write(c *client.Client, commands int) {
 	w, m := a.w, a.w.Member(c.Home)
 	op := &history.Operation{Operation: check.Operation{Client: c.Number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
 	began := w.Now()
 	c.Perform(m, op, a.limit(), func() {
 		if livesBegun(w) != a.lives {
-			a.left, a.open = 1, 0 // a member has stopped, because it noticed only now what had failed before
+			a.left, a.open = 1, 0 // a member has stopped, because it noticed an earlier failure only now
 			a.next()
 			return
 		}
-		var refused *member.RefusedError // by a change that was under way, or because clients of before have not ended
+		var refused *member.RefusedError // by a change in progress, or because earlier clients have not ended
 		if !w.History.Succeeded(op) && !errors.As(op.Err, &refused) && !errors.Is(op.Err, member.ErrOverloaded) {
 			w.Violate(m.ID, fmt.Errorf("nothing fails, and a command of many has not taken effect after %s: %v", w.Now()-began, op.Err))
 			return

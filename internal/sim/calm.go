@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// calmDown ends all faults and returns the members that live in the second phase.
+// calmDown ends all faults and returns the members that are up in the second phase.
 func calmDown(w *fault.World) []*node.Member {
 	w.Calm = true
 	w.Pass = nil
@@ -35,7 +35,7 @@ func calmDown(w *fault.World) []*node.Member {
 			m.Thaw()
 		}
 		if m.Up && (m.Writer.Steps.Stats().Failed != nil || m.Astray > 0) {
-			m.Crash() // it has not noticed yet that its disk failed, or that its state is of another log
+			m.Crash() // it has not noticed yet that its disk failed, or that its state belongs to another log
 		}
 		w.StartMember(m)
 	}
@@ -50,7 +50,7 @@ func demandRestarts(w *fault.World, alive []*node.Member) {
 	}
 }
 
-// restartSome lets some or all members lose power while no client writes.
+// restartSome cuts the power of some or all members while no client writes.
 func restartSome(w *fault.World, alive []*node.Member) {
 	all := w.Chance(0.5)
 	for _, m := range alive {

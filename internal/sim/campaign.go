@@ -20,9 +20,9 @@ type Campaign struct {
 	Protocol  string
 	Nodes     int
 	Placement string         // "": the protocol's own
-	Order     string         // how instances make one log; "": the protocol's own
-	Instances int            // how many; 0: the default
-	Net       string         // how long the paths between members are; "": as the seeds draw it
+	Order     string         // how instances are merged into one log; "": the protocol's own
+	Instances int            // the number; 0: the default
+	Net       string         // the latencies between members; "": drawn from the seeds
 	Own       setting.Values // of the protocol
 	Mutant    string
 	Without   []string
@@ -30,11 +30,11 @@ type Campaign struct {
 	First, Last uint64
 	// Duration, if > 0, ends the campaign early: no run begins after it.
 	Duration time.Duration
-	// Workers is how many runs go on at once; 0: one for each processor.
+	// Workers is the number of concurrent runs; 0: one for each CPU.
 	Workers int
-	// Failures is the number of violations after which the campaign ends; 0: after the first.
+	// Failures is the number of violations after which the campaign ends; 0: the first.
 	Failures int
-	// Progress, if set, is called now and then, from one goroutine at a time.
+	// Progress, if set, is called periodically, from one goroutine at a time.
 	Progress func(Summary)
 }
 
@@ -49,7 +49,7 @@ type Summary struct {
 	Own       setting.Values `json:"settings,omitzero"` // of the protocol
 	Mutant    string         `json:"mutant,omitempty"`
 	Runs      int            `json:"runs"`
-	// Wanted is how many runs were asked for.
+	// Wanted is the number of requested runs.
 	Wanted     uint64        `json:"wanted"`
 	Steps      int           `json:"steps"`
 	Messages   int           `json:"messages"`
@@ -60,22 +60,22 @@ type Summary struct {
 	Events     count.Counts  `json:"events"`
 	RunsPerS   float64       `json:"runs_per_s"`
 	Failed     []Failure     `json:"failed"`
-	// Hash is equal for equal runs of the same seeds, in whatever order they end. A change that only moves code
-	// leaves it as it is.
+	// Hash is equal for equal runs of the same seeds, in whatever order they end. A change that only moves code does not
+	// change it.
 	Hash uint64 `json:"hash,string"`
 }
 
 // FaultKinds lists the names of the kinds of faults.
 func FaultKinds() []string { return fault.Names() }
 
-// Failure is a run that violated something.
+// Failure is a run with a violation.
 type Failure struct {
 	Seed   uint64 `json:"seed"`
 	Error  string `json:"error"`
 	Replay string `json:"replay"`
 }
 
-// Validate reports what is wrong with a campaign.
+// Validate reports the first invalid option of a campaign.
 func (c *Campaign) Validate() error {
 	p, err := fault.ProtocolOf(c.Protocol)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *Campaign) Options(seed uint64) fault.Options {
 	return fault.Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Net: c.Net, Own: c.Own, Mutant: c.Mutant, Without: c.Without}
 }
 
-// Replay is the command that runs one seed again and prints its trace.
+// Replay returns the command that runs one seed again and prints its trace.
 func (c *Campaign) Replay(seed uint64) string {
 	text := fmt.Sprintf("braid sim --protocol %s --nodes %d --seeds %d-%d --trace", c.Protocol, c.Nodes, seed, seed)
 	if c.Placement != "" {
@@ -177,7 +177,7 @@ type campaignRun struct {
 	began time.Time
 	next  atomic.Uint64
 	over  atomic.Bool
-	// last is the seed with which it was over. What later ones find does not matter.
+	// last is the seed with which the campaign ended. Results of later ones are ignored.
 	last atomic.Uint64
 
 	mu    sync.Mutex
@@ -235,8 +235,8 @@ func (r *campaignRun) measure() {
 	r.sum.RunsPerS = float64(r.sum.Runs) / r.sum.Elapsed.Seconds()
 }
 
-// Shrink turns off kinds of faults one by one as long as the seed still fails. It returns the
-// options that are left, together with the failing run.
+// Shrink turns off kinds of faults one by one as long as the seed still fails. It returns the remaining options,
+// together with the failing run.
 func Shrink(o fault.Options) (fault.Options, Result) {
 	o.Trace = nil
 	res := Run(o)

@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// A run that does not matter any more is abandoned, and nothing of it counts.
+// A run that does not matter any more is abandoned, and its result is ignored.
 func TestAbandonedRuns(t *testing.T) {
 	o := fault.Options{Seed: 1, Nodes: 3}
 	whole := Run(o)
@@ -27,7 +27,7 @@ func TestAbandonedRuns(t *testing.T) {
 	require.Equal(t, whole.Hash, Run(o).Hash, "to be asked changes a run")
 }
 
-// However many workers there are, a campaign finds the first seed that fails.
+// With any number of workers, a campaign finds the first seed that fails.
 func TestCampaignFindsTheFirstFailure(t *testing.T) {
 	testsize.Long(t)
 	for workers := 1; workers <= 4; workers++ {

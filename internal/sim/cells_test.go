@@ -12,9 +12,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// celled is a core that also keeps cells and wants to be woken, more often than it is ticked. Each time
-// it is woken it writes a cell, and now and then it empties one, together with what the core inside
-// writes next.
+// celled wraps a core. It also keeps cells and asks to be woken, more often than it is ticked. Each time it is woken
+// it writes a cell, and sometimes it empties one, together with the next records of the wrapped core.
 type celled struct {
 	protocol.Core
 	counts *cellCounts
@@ -51,8 +50,7 @@ func (c *celled) Step(now time.Duration, in protocol.Input, out *protocol.Effect
 	out.WakeAt = c.wakeAt
 }
 
-// Members keep cells through everything that happens to them, and are never woken too early. The judge
-// of what is on disks knows the cells too.
+// Members keep cells through all faults, and are never woken too early. The judge of disks checks the cells too.
 func TestCellsAndWakes(t *testing.T) {
 	testsize.Long(t)
 	for _, c := range []fault.Options{{Protocol: "raft", Nodes: 3}, {Protocol: "niagara", Nodes: 3}} {
@@ -72,7 +70,7 @@ func TestCellsAndWakes(t *testing.T) {
 	}
 }
 
-// celling makes the cores of a world keep cells.
+// celling wraps the cores of a world to keep cells.
 func celling(w *fault.World, counts *cellCounts) {
 	p, core := *w.Set.Protocol, *w.Set.Protocol.Core
 	p.Core, core.Cells = &core, &protocol.CellUse{}

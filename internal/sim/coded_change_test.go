@@ -15,21 +15,21 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// spoil damages what a member's disk holds at an index.
+// spoil damages the body at an index on a member's disk.
 func (s *script) spoil(id protocol.MemberID, i protocol.Index) {
 	s.t.Helper()
 	m := s.Member(id)
 	b, err := m.Body.Store.Read(uint32(node.FirstInstance), uint64(i))
 	require.NoError(s.t, err)
 	for !m.Disk.Spoil(node.BodyDir, b.Bytes, s.Rand) {
-		s.mustAck(s.putBody(s.Leader().ID)) // what was synced last must not be spoilt
+		s.mustAck(s.putBody(s.Leader().ID)) // the last synced data must not be damaged
 		s.wait(0.1)
 	}
 	s.Court.First.Bodies.Damage(uint64(id), uint64(i))
 }
 
-// TestDamagedRowAndDamagedWhole: members notice damaged bytes when they read them, give them to
-// nobody, and restore them. Reads succeed without them.
+// TestDamagedRowAndDamagedWhole: members detect damaged bytes when they read them, send them to no one, and restore
+// them. Reads succeed without them.
 func TestDamagedRowAndDamagedWhole(t *testing.T) {
 	s := craftStage(t, 5, 3)
 	s.settled()
@@ -54,14 +54,14 @@ func TestDamagedRowAndDamagedWhole(t *testing.T) {
 	s.passes()
 }
 
-// TestAScrubFindsDamageAfterARestart: a member has a damaged form of a committed body, and restarts. A scrub
-// finds the damage, and the form is restored.
+// TestAScrubFindsDamageAfterARestart: a member has a damaged form of a committed body, and restarts. A scrub detects
+// the damage, and the form is restored.
 func TestAScrubFindsDamageAfterARestart(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
 	s.mustAck(s.putBody(1))
 	s.mustAck(s.put(1))
-	s.wait(2) // all know, durably, that it is committed
+	s.wait(2) // the commit index is durable on all members
 	i := s.machineBodies(1)[0].Index
 	s.spoil(4, i)
 	s.crash(4)
@@ -76,7 +76,7 @@ func TestAScrubFindsDamageAfterARestart(t *testing.T) {
 	s.passes()
 }
 
-// change asks the leader for a change until it is made.
+// change requests a change of the leader until it is made.
 func (s *script) change(what string, done func(*protocol.Config) bool, changes ...protocol.Change) {
 	s.t.Helper()
 	s.until(what, func() bool {
@@ -111,15 +111,15 @@ func (s *script) add() protocol.MemberID {
 	return added.ID
 }
 
-// TestReplaceAMemberThatHeldRows: a member is gone for ever, and the leader restarts during the
-// change. The new member holds rows of its own before it votes.
+// TestReplaceAMemberThatHeldRows: a member is lost forever, and the leader restarts during the change. The new member
+// has rows of its own before it votes.
 func TestReplaceAMemberThatHeldRows(t *testing.T) {
 	s := newStage(t, 5, "", func(set *fault.Settings) { coded(2)(set); set.SnapshotBytes = 3000 })
 	s.settled()
 	for range 12 {
 		s.mustAck(s.putBody(1))
 	}
-	s.crash(3) // for ever
+	s.crash(3) // forever
 	s.Member(3).Gone = true
 	added := fault.AddMember(s.World)
 	s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(added.ID) != nil },
@@ -169,9 +169,9 @@ func TestShrinkAndGrow(t *testing.T) {
 	}
 }
 
-// TestRestripe: with k = 3 of five members, rows are too little for three members. Those who stay
-// make whole copies first. The whole copies survive a restart of all, the scrub that trims, and the
-// loss of a member. With four members again, new bodies are coded with k = 3.
+// TestRestripe: with k = 3 of five members, rows do not suffice for three members. The remaining members make whole
+// copies first. The whole copies survive a restart of all, the scrub that trims, and the loss of a member. With four
+// members again, new bodies are coded with k = 3.
 func TestRestripe(t *testing.T) {
 	for _, snapshots := range []int{1 << 30, 500} {
 		s := newStage(t, 5, "", func(set *fault.Settings) { coded(3)(set); set.SnapshotBytes, set.Bodies.Scrub = snapshots, time.Second })
@@ -216,8 +216,8 @@ func TestRestripe(t *testing.T) {
 	}
 }
 
-// TestShrinkAtOnce: seven members become three in one step, and the four who leave do not help. A
-// leader that is elected during the change continues it.
+// TestShrinkAtOnce: seven members become three in one step, and the four leaving members do not help. A leader that
+// is elected during the change continues it.
 func TestShrinkAtOnce(t *testing.T) {
 	s := newStage(t, 7, "", coded(4))
 	s.settled()
@@ -255,8 +255,8 @@ func TestShrinkAtOnce(t *testing.T) {
 	s.passes()
 }
 
-// TestGivenUpRestripe: the operator does not ask for the change again. After a while bodies are
-// coded with the old k, and whole copies are trimmed.
+// TestGivenUpRestripe: the operator does not retry the change. After a while bodies are coded with the old k, and
+// whole copies are trimmed.
 func TestGivenUpRestripe(t *testing.T) {
 	s := newStage(t, 5, "", func(set *fault.Settings) { coded(3)(set); set.Bodies.Scrub, set.SnapshotBytes = time.Second, 500 })
 	s.settled()
@@ -279,8 +279,8 @@ func TestGivenUpRestripe(t *testing.T) {
 	s.passes()
 }
 
-// TestJointChangeAndPreparation: a member leads that does not know that coded entries are
-// committed. Its log has a joint configuration after them.
+// TestJointChangeAndPreparation: the leader does not know that coded entries are committed. Its log has a joint
+// configuration after them.
 func TestJointChangeAndPreparation(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
@@ -293,7 +293,8 @@ func TestJointChangeAndPreparation(t *testing.T) {
 	s.mustAck(s.putBody(1))
 	i := s.machineBodies(1)[0].Index
 	s.wait(2)
-	s.Pass = func(m *protocol.Message) bool { return m.Type != message.AppendResp || m.From == 2 } // nothing more is committed
+	// Nothing more is committed.
+	s.Pass = func(m *protocol.Message) bool { return m.Type != message.AppendResp || m.From == 2 }
 	changeAt(s.Member(1), []protocol.Change{
 		{Kind: protocol.AddVoter, Member: added}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 5}},
 	}, func(err error) { s.Tracef("refused: %v", err) })
@@ -307,8 +308,8 @@ func TestJointChangeAndPreparation(t *testing.T) {
 	s.passes()
 }
 
-// TestInstallInterruptedInBackfill: a member has installed a snapshot, but holds few of the bodies
-// to which it refers. Then it stops, and F others stop too.
+// TestInstallInterruptedInBackfill: a member has installed a snapshot, but has few of the bodies that it references.
+// Then it stops, and F others stop too.
 func TestInstallInterruptedInBackfill(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		s := newStage(t, 5, "", func(set *fault.Settings) { coded(2)(set); set.SnapshotBytes, set.Durable = 2000, own })
@@ -344,7 +345,7 @@ func TestInstallInterruptedInBackfill(t *testing.T) {
 	}
 }
 
-// TestTransferWhileUpgrading: a leader hands over while whole copies are on their way.
+// TestTransferWhileUpgrading: a leader transfers leadership while whole copies are in flight.
 func TestTransferWhileUpgrading(t *testing.T) {
 	s := craftStage(t, 5, 3)
 	s.settled()
@@ -372,8 +373,8 @@ func TestTransferWhileUpgrading(t *testing.T) {
 	s.passes()
 }
 
-// TestSwapUnderFailover: two operations swap the same value, which is held in fragments, and the
-// leader changes meanwhile. Exactly one of them succeeds.
+// TestSwapUnderFailover: two operations swap the same value, which is stored as fragments, and the leader changes
+// meanwhile. Exactly one of them succeeds.
 func TestSwapUnderFailover(t *testing.T) {
 	for _, upto := range []float64{0.002, 0.01, 0.02, 0.1} {
 		s := craftStage(t, 5, 2)
@@ -398,8 +399,8 @@ func TestSwapUnderFailover(t *testing.T) {
 	}
 }
 
-// TestOverwrittenWhileAMemberIsAway: a member comes back, and its log still names bodies to which
-// no state refers any more. Those bodies are then gone from all members.
+// TestOverwrittenWhileAMemberIsAway: a member comes back, and its log still names bodies that no state references any
+// more. Those bodies are then deleted on all members.
 func TestOverwrittenWhileAMemberIsAway(t *testing.T) {
 	s := newStage(t, 3, "", func(set *fault.Settings) { coded(2)(set); set.SnapshotBytes = 1500 })
 	s.settled()
@@ -427,9 +428,8 @@ func TestOverwrittenWhileAMemberIsAway(t *testing.T) {
 	s.passes()
 }
 
-// TestDamagedWholeThatCounts: three whole copies made an entry durable. When one of them is
-// damaged, it is restored whole. With a row in its place there would be two whole copies and one
-// row, which is not enough.
+// TestDamagedWholeThatCounts: three whole copies made an entry durable. When one of them is damaged, it is restored
+// as a whole copy. With a row instead there would be two whole copies and one row, which do not suffice.
 func TestDamagedWholeThatCounts(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	damagedWhole(s)

@@ -21,7 +21,7 @@ import (
 
 // The scenarios of docs/internals/craft.md, 2.9, played by hand.
 
-// coded makes a stage of members that code bodies of 300 bytes, with k at most as given.
+// coded returns a stage of members that code bodies of 300 bytes, with at most the given k.
 func coded(k int) func(*fault.Settings) {
 	return func(s *fault.Settings) {
 		s.Core.Placement, s.Core.MaxK = protocol.PlacementCode, k
@@ -31,7 +31,7 @@ func coded(k int) func(*fault.Settings) {
 
 func craftStage(t *testing.T, nodes, k int) *script { return newStage(t, nodes, "", coded(k)) }
 
-// putBody asks a member for a write with a body and returns at once.
+// putBody starts a write with a body at a member and returns at once.
 func (s *script) putBody(id protocol.MemberID) *history.Operation {
 	return s.writeBody(id, check.Append)
 }
@@ -43,7 +43,7 @@ func (s *script) writeBody(id protocol.MemberID, kind check.Kind) *history.Opera
 	return op
 }
 
-// settled elects member 1, commits something, and gives member 1 time to hear of the others.
+// settled elects member 1, commits an entry, and gives member 1 time to get responses of the others.
 func (s *script) settled() {
 	s.t.Helper()
 	s.elect(1)
@@ -51,7 +51,7 @@ func (s *script) settled() {
 	s.wait(1)
 }
 
-// last is the last index in a member's log.
+// last returns the last index in a member's log.
 func (s *script) last(id protocol.MemberID) protocol.Index {
 	return s.Member(id).Inst.Core().Status().Last
 }
@@ -60,13 +60,13 @@ func (s *script) commit(id protocol.MemberID) protocol.Index {
 	return s.Member(id).Inst.Core().Status().Commit
 }
 
-// form is the form of a body that a member's disk holds at an index.
+// form returns the form of the body at an index on a member's disk.
 func (s *script) form(id protocol.MemberID, i protocol.Index) check.Form {
 	_, f := s.Court.First.Bodies.OnDisk(uint64(id), uint64(i))
 	return f
 }
 
-// only lets entries and bodies through to these members alone. They do not learn what is committed.
+// only lets entries and bodies through to these members alone. They do not learn the commit index.
 func (s *script) only(ids ...protocol.MemberID) {
 	s.Pass = func(m *protocol.Message) bool {
 		switch m.Type {
@@ -79,7 +79,7 @@ func (s *script) only(ids ...protocol.MemberID) {
 	}
 }
 
-// without loses all messages of these types.
+// without drops all messages of these types.
 func (s *script) without(types ...protocol.MessageType) {
 	s.Pass = func(m *protocol.Message) bool {
 		for _, t := range types {
@@ -119,8 +119,8 @@ func (s *script) readable(ids ...protocol.MemberID) {
 	}
 }
 
-// spread brings a coded entry from leader 1 to some members, and checks that they hold rows of it.
-// It returns the operation and the entry's index.
+// spread replicates a coded entry from leader 1 to some members, and checks that they have rows of it. It returns the
+// operation and the entry's index.
 func (s *script) spread(to ...protocol.MemberID) (*history.Operation, protocol.Index) {
 	s.t.Helper()
 	s.only(to...)
@@ -135,8 +135,8 @@ func (s *script) spread(to ...protocol.MemberID) (*history.Operation, protocol.I
 	return op, i
 }
 
-// codedThenWhole proposes a coded entry that does not become durable, and then an entry that
-// reaches a majority. The leader and one more member stop (docs/internals/craft.md, G1).
+// codedThenWhole proposes a coded entry that does not become durable, and then an entry that reaches a majority. The
+// leader and one more member stop (docs/internals/craft.md, G1).
 func codedThenWhole(s *script) (coded, small *history.Operation) {
 	s.settled()
 	coded, i := s.spread(2, 3, 4)
@@ -161,8 +161,8 @@ func TestCodedThenWholeThenTwoCrashes(t *testing.T) {
 	s.passes()
 }
 
-// TestPaperFigure6 is figure 6 of the CRaft paper. Of the old leader's entries the new leader
-// recovers those that it can. It deletes those that it cannot recover, which nobody needs.
+// TestPaperFigure6 is figure 6 of the CRaft paper. The new leader recovers as many of the old leader's entries as it
+// can. It deletes those that it cannot recover, which are not committed.
 func TestPaperFigure6(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -185,8 +185,8 @@ func TestPaperFigure6(t *testing.T) {
 	}
 }
 
-// oldTermAnswers: a new leader asks who holds a coded entry. One member answers, and after that an
-// append of the old leader reaches it (G2).
+// oldTermAnswers: a new leader asks which members have a coded entry. One member responds, and after that an append
+// of the old leader reaches it (G2).
 func oldTermAnswers(s *script) {
 	s.settled()
 	s.Member(1).SetRate(0.2) // it still believes that it leads
@@ -214,7 +214,7 @@ func oldTermAnswers(s *script) {
 	s.wait(0.2)
 }
 
-// termAt is the term of the entry at an index of a member's disk.
+// termAt returns the term of the entry at an index of a member's disk.
 func (s *script) termAt(id protocol.MemberID, i protocol.Index) protocol.Term {
 	return protocol.Term(s.Court.First.Ledger.DurableTerm(uint64(id), uint64(i)))
 }
@@ -244,10 +244,10 @@ func TestCandidateWithARowAndAVoterWithTheWhole(t *testing.T) {
 	s.passes()
 }
 
-// TestABodyWithoutItsEntry: a member applies a committed entry that its log does not have durably yet.
-// Bodies are written before the log. Power is lost between the two, and the state machine's own disk
-// has the command. So the member keeps the body, for its state, and its log does not have the entry.
-// It never acknowledged the entry, and answers a new leader that it holds nothing.
+// TestABodyWithoutItsEntry: a member applies a committed entry that is not durable in its log yet. Bodies are written
+// before the log. Power is lost between the two, and the state machine's own disk has the command. So the member
+// keeps the body, for its state, and its log does not have the entry. It never acknowledged the entry, and reports to
+// a new leader that it does not have it.
 func TestABodyWithoutItsEntry(t *testing.T) {
 	s := newStage(t, 5, "", func(set *fault.Settings) { coded(2)(set); set.Durable = true })
 	s.settled()
@@ -265,7 +265,7 @@ func TestABodyWithoutItsEntry(t *testing.T) {
 		return slices.ContainsFunc(s.machineBodies(5), func(r protocol.BodyRef) bool { return r.Index == i })
 	})
 	require.Equal(t, wal.StageBodySync, m.Writer.Steps.Stage())
-	m.Disk.PowerAt, m.Stalled = 4, 0 // the power lasts for the write of the body, its sync and the mark
+	m.Disk.PowerAt, m.Stalled = 4, 0 // the power fails after the write of the body, its sync and the mark
 	s.until("5 has no power", func() bool { return !m.Up })
 	m.Saved = m.Machines.First.Freeze()
 	s.crash(1)
@@ -286,15 +286,15 @@ func TestABodyWithoutItsEntry(t *testing.T) {
 	s.passes()
 }
 
-// TestRespondersOfAllKinds: the members that are asked do not have the entry, have another one in
-// its place, or have compacted it.
+// TestRespondersOfAllKinds: the asked members do not have the entry, have another one at its index, or have compacted
+// it.
 func TestRespondersOfAllKinds(t *testing.T) {
 	t.Run("short and conflicting", func(t *testing.T) {
 		s := craftStage(t, 5, 2)
 		s.settled()
 		op, i := s.spread(2)
 		s.crash(1)
-		s.without(message.Append) // 3 leads a term of its own and tells nobody
+		s.without(message.Append) // 3 leads a term of its own, and no message leaves it
 		s.crash(2)
 		s.elect(3)
 		s.wait(0.1)
@@ -362,7 +362,7 @@ func TestCrashBetweenInfoAndBody(t *testing.T) {
 	s.passes()
 }
 
-// TestCrashWhileDeleting: the new leader stops at different moments of the deletion.
+// TestCrashWhileDeleting: the new leader stops at different points of the deletion.
 func TestCrashWhileDeleting(t *testing.T) {
 	for delay := time.Duration(0); delay < 12*time.Millisecond; delay += time.Millisecond {
 		s := craftStage(t, 5, 2)
@@ -382,8 +382,8 @@ func TestCrashWhileDeleting(t *testing.T) {
 	}
 }
 
-// TestTwoPreparationsThatHearOthers: a first new leader could recover an entry, and stops. A second
-// new leader hears other members. It may delete the entry unless it was committed.
+// TestTwoPreparationsThatHearOthers: a first new leader could recover an entry, and stops. A second new leader gets
+// responses of other members. It may delete the entry unless it was committed.
 func TestTwoPreparationsThatHearOthers(t *testing.T) {
 	for _, committed := range []bool{false, true} {
 		s := craftStage(t, 5, 2)
@@ -425,8 +425,8 @@ func TestReelectionOfALeaderWithTheWhole(t *testing.T) {
 	s.passes()
 }
 
-// TestFormsOutOfOrder: rows that arrive again after the whole copy change nothing. Nor do repeated
-// answers that tell of rows.
+// TestFormsOutOfOrder: rows that arrive again after the whole copy change nothing. Nor do repeated responses about
+// rows.
 func TestFormsOutOfOrder(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
@@ -461,8 +461,8 @@ func TestFormsOutOfOrder(t *testing.T) {
 	s.passes()
 }
 
-// TestPruneThenAnotherLeader: whole copies were needed to commit. When all members hold something,
-// two of them trim to rows. Then the leader stops, which has the whole copy, and one more.
+// TestPruneThenAnotherLeader: whole copies were needed to commit. When all members have a form of the body, two of
+// them trim to rows. Then the leader, which has the whole copy, and one more member stop.
 func TestPruneThenAnotherLeader(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
@@ -491,9 +491,9 @@ func TestPruneThenAnotherLeader(t *testing.T) {
 	s.passes()
 }
 
-// TestAnswersThatATrimOvertakes: member 1 holds an entry whole, and its disk stands still. It hears of a new leader, which
-// commits the entry, and trims its copy once its log is cut. Its answers to that leader waited for the disk, which writes
-// the row together with what they wait for. So they leave late and name the whole copy, of an entry that is
+// TestAnswersThatATrimOvertakes: member 1 has a whole copy of an entry, and its disk stalls. A new leader commits the
+// entry, and member 1 trims its copy once its log is cut. Its responses to that leader waited for the disk, which
+// writes the row together with their records. So they leave late and claim the whole copy, of an entry that is
 // committed.
 func TestAnswersThatATrimOvertakes(t *testing.T) {
 	s := newStage(t, 5, "", func(set *fault.Settings) {
@@ -505,7 +505,7 @@ func TestAnswersThatATrimOvertakes(t *testing.T) {
 	old := s.Member(1)
 	old.Stalled = s.Now() + time.Hour
 	s.Pass = func(m *protocol.Message) bool { return m.From != 1 }
-	s.elect(2) // what 1 votes waits for its disk; its answers to 2 wait after that
+	s.elect(2) // 1's vote waits for its disk, and its later responses to 2 too
 	s.Pass = nil
 	s.until("1 commits it", func() bool { return op.Effective && s.commit(1) >= i })
 	s.wait(1)
@@ -547,7 +547,7 @@ func TestManyK(t *testing.T) {
 		for _, out := range [][]protocol.MemberID{nil, {5}, {4, 5}, {2, 3}} {
 			s.split(out...)
 			if round > 0 {
-				s.wait(1) // the leader knows who is out of reach, and need not complete anything
+				s.wait(1) // the leader knows the unreachable members, and need not complete anything
 			}
 			s.mustAck(s.putBody(1))
 			e := s.machineBodies(1)
@@ -563,7 +563,7 @@ func TestManyK(t *testing.T) {
 	s.passes()
 }
 
-// machineBodies are the bodies to which a member's state refers.
+// machineBodies returns the bodies that a member's state references.
 func (s *script) machineBodies(id protocol.MemberID) (refs []protocol.BodyRef) {
 	if err := s.Member(id).Machines.First.LiveBodies(func(r protocol.BodyRef) { refs = append(refs, r) }); err != nil {
 		s.t.Fatal(err)
@@ -571,8 +571,7 @@ func (s *script) machineBodies(id protocol.MemberID) (refs []protocol.BodyRef) {
 	return refs
 }
 
-// TestLiveOscillates: the number of members in reach changes around F+k, faster than the leader
-// notices.
+// TestLiveOscillates: the number of reachable members changes around F+k, faster than the leader notices.
 func TestLiveOscillates(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()

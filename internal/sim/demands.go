@@ -5,14 +5,14 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// demand is something that the second phase must bring about in bounded time, or that must hold at its end.
+// demand is a property that the second phase must reach in bounded time, or that must hold at its end.
 type demand struct {
 	what string
-	// of waits until it is so, and notes a violation if it is not. alive are the members that live.
+	// of waits until the property holds, and records a violation if it does not. alive are the members that are up.
 	of func(w *fault.World, alive []*node.Member)
 }
 
-// demands are made one after the other, until one is violated.
+// demands are checked one after the other, until one is violated.
 var demands = []demand{
 	{"damaged states are replaced", demandRepairs},
 	{"each member completes a write and a read", func(w *fault.World, alive []*node.Member) { demandProgress(w, alive, true) }},
@@ -27,8 +27,8 @@ var demands = []demand{
 	{"all have the same state, and no acknowledged write is lost", demandVerdict},
 }
 
-// secondPhase is the second phase. Faults end, enough members live, and then there must be progress. At
-// the end everything is judged.
+// secondPhase is the second phase. Faults end, enough members are up, and then there must be progress. At the end
+// everything is judged.
 func secondPhase(w *fault.World) {
 	if w.Broken != nil {
 		return

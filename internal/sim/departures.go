@@ -10,9 +10,9 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// stranded reports whether a member still runs although the cluster goes on without it. A member
-// cannot find that out if no running member knows it that it can dial. Members that knew it may have been removed too,
-// and have stopped, or they have moved and it was not told where.
+// stranded reports whether a removed member still runs although it can dial a running member that knows of the
+// removal. Without such a member it cannot learn of it: the members that knew may have been removed too, and have
+// stopped, or have moved to an address that it does not know.
 func stranded(w *fault.World, m *node.Member) bool {
 	if !m.Up || !fault.Recoverable(w, w.Except(m)) {
 		return false
@@ -30,8 +30,8 @@ func stranded(w *fault.World, m *node.Member) bool {
 	return true
 }
 
-// demandDepartures gives removed members a bounded time in which they must find out that they were
-// removed. Some member that runs knows it, because the others reach the same state.
+// demandDepartures gives removed members a bounded time to learn that they were removed. Some running member knows
+// it, because the others reach the same state.
 func demandDepartures(w *fault.World, alive []*node.Member) {
 	var last *node.Member
 	gone := func() bool {

@@ -14,8 +14,8 @@ import (
 	"github.com/braidlog/braid/internal/sim/fault"
 )
 
-// TestNoTwoSourcesOfChanceAreEqual: two that draw the same numbers decide two things as one. The first
-// draws are compared too, because a salt or the id of a member may make two alike.
+// TestNoTwoSourcesOfChanceAreEqual: with two equal sources, two choices would not be independent. The first draws are
+// compared too, because a salt or the id of a member may make two sources equal.
 func TestNoTwoSourcesOfChanceAreEqual(t *testing.T) {
 	drawn, known := map[[2]uint64]string{}, map[string]bool{}
 	for _, s := range draw.All() {
@@ -35,7 +35,7 @@ func TestNoTwoSourcesOfChanceAreEqual(t *testing.T) {
 	}
 }
 
-// TestAllChanceHasASource: what makes a generator of its own may draw what others draw.
+// TestAllChanceHasASource: a separate generator may draw the same numbers as a source.
 func TestAllChanceHasASource(t *testing.T) {
 	var files []string
 	for _, folder := range []string{".", "fault", "client", "node"} {
@@ -51,7 +51,7 @@ func TestAllChanceHasASource(t *testing.T) {
 	}
 }
 
-// TestOneFaultMoreLeavesAllOtherDrawsAlone: saved seeds keep their meaning when a fault is added.
+// TestOneFaultMoreLeavesAllOtherDrawsAlone: saved seeds give the same runs when a fault is added.
 func TestOneFaultMoreLeavesAllOtherDrawsAlone(t *testing.T) {
 	settings := func(seed uint64, protocol string) fault.Settings {
 		o := fault.Options{Seed: seed, Nodes: 5, Protocol: protocol}

@@ -10,14 +10,14 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// fill makes the disk of a member full.
+// fill fills the disk of a member.
 func (s *script) fill(id protocol.MemberID) {
 	d := s.Member(id).Disk
 	d.Full, d.Capacity = true, d.Used()
 }
 
-// TestAMemberStartsOnAFullDisk: a start replaces small files. On a disk without any space it has that
-// of a file that it keeps for this, also if others take all space after each start.
+// TestAMemberStartsOnAFullDisk: a start replaces small files. On a disk without free space it uses the space of a
+// file reserved for this, even if others take all space after each start.
 func TestAMemberStartsOnAFullDisk(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)
@@ -35,8 +35,8 @@ func TestAMemberStartsOnAFullDisk(t *testing.T) {
 	s.passes()
 }
 
-// TestAFullDiskMeetsANewLife: a member comes back, and another one cannot note it, because its disk is
-// full. The two have no link until there is space. Nobody stops.
+// TestAFullDiskMeetsANewLife: a member restarts, and another one cannot record the new incarnation, because its disk
+// is full. The two have no link until there is space. No member stops.
 func TestAFullDiskMeetsANewLife(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)

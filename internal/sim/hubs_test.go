@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// hubs is a cluster of five in which only members 2 and 3 have links with all others: each other member
-// has links with these two.
+// hubs is a cluster of five in which only members 2 and 3 have links with all others: each other member has links
+// with these two.
 func hubs(t *testing.T, p string, mutant protocol.Mutant) *script {
 	s := newStage(t, 5, "", func(set *fault.Settings) {
 		set.Protocol = registry.Find(p)
@@ -26,14 +26,14 @@ func hubs(t *testing.T, p string, mutant protocol.Mutant) *script {
 	return s
 }
 
-// took is how long a write at a member takes.
+// took returns the latency of a write at a member.
 func (s *script) takes(id protocol.MemberID) time.Duration {
 	began := s.Now()
 	s.mustAck(s.put(id))
 	return s.Now() - began
 }
 
-// TestMembersWithAllLinksServe: who has links with all others is served at once, with one leader and with many.
+// TestMembersWithAllLinksServe: members with links to all others serve at once, with one leader and with many.
 func TestMembersWithAllLinksServe(t *testing.T) {
 	for _, p := range []string{"raft", "multi-paxos", "iss"} {
 		s := hubs(t, p, "")
@@ -43,8 +43,8 @@ func TestMembersWithAllLinksServe(t *testing.T) {
 	}
 }
 
-// writeAround is a client that writes at members of ISS that have no link with two leaders. The slowest write
-// takes as long as is returned.
+// writeAround lets a client write at members of ISS that have no link with two leaders. It returns the latency of the
+// slowest write.
 func writeAround(s *script) (most time.Duration) {
 	for i := range 20 {
 		most = max(most, s.takes([]protocol.MemberID{1, 4, 5}[i%3]))
@@ -53,8 +53,8 @@ func writeAround(s *script) (most time.Duration) {
 	return most
 }
 
-// TestLeadersWithoutALinkHearOfValues: a leader uses up its slots before a value that is proposed where it has
-// no link to, without waiting until it is suspected.
+// TestLeadersWithoutALinkHearOfValues: a leader fills its slots before a value of a member to which it has no link,
+// without waiting until it is suspected.
 func TestLeadersWithoutALinkHearOfValues(t *testing.T) {
 	s := hubs(t, "iss", "")
 	require.LessOrEqual(t, writeAround(s), 4*stageHeartbeat)

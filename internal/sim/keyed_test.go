@@ -16,7 +16,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// keyedStage is three members with two groups, of which member 1 leads the first one and member 2 the other.
+// keyedStage is three members with two groups: member 1 leads the first one and member 2 the other.
 func keyedStage(t *testing.T, mutant string) *script {
 	s := newStage(t, 3, mutant, func(set *fault.Settings) {
 		set.Protocol, set.Keyed, set.Instances, set.Keys = registry.Find(fault.MultiRaft), true, 2, 4
@@ -26,7 +26,7 @@ func keyedStage(t *testing.T, mutant string) *script {
 	return s
 }
 
-// write asks a member for a write in a group and returns at once.
+// write starts a write in a group at a member and returns at once.
 func (s *script) write(id protocol.MemberID, group protocol.InstanceID) *history.Operation {
 	key := ""
 	for i := 0; key == "" || s.Orders.GroupOf(key) != group; i++ {
@@ -37,8 +37,8 @@ func (s *script) write(id protocol.MemberID, group protocol.InstanceID) *history
 	return op
 }
 
-// crossed: of two members each lacks what the other one has cut in a group, and the third one, which has
-// both, is lost. Each takes over what it lacks, and keeps what the other one lacks.
+// crossed: each of two members needs entries that the other one has cut in a group, and the third one, which has
+// both, is lost. Each receives the state of the group in which it is behind, and keeps that of the other.
 func crossed(s *script) {
 	lost := map[protocol.InstanceID]protocol.MemberID{1: 2, 2: 1}
 	s.Pass = func(m *protocol.Message) bool { return m.To != lost[m.Instance] && m.From != lost[m.Instance] }
@@ -75,7 +75,7 @@ func TestAWholeSnapshotLosesWrites(t *testing.T) {
 	require.NotNil(t, s.end())
 }
 
-// TestGroupsDoNotWaitForEachOther: a group without a leader holds up its own writes only.
+// TestGroupsDoNotWaitForEachOther: a group without a leader delays only its own writes.
 func TestGroupsDoNotWaitForEachOther(t *testing.T) {
 	s := keyedStage(t, "")
 	s.onlyIn(2, func(*protocol.Message) bool { return false })

@@ -14,8 +14,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Tests of a member that has much to catch up with over a narrow link: what happens to that member,
-// and to the others.
+// Tests of a member that is far behind with a narrow link: how it catches up, and the effect on the others.
 
 const (
 	narrowRate  = 40 << 10 // bytes a second
@@ -28,7 +27,7 @@ func narrowFrames(set *fault.Settings) {
 	set.Core.MaxFrameBytes, set.Core.MaxInflightBytes = narrowFrame, 32<<10
 }
 
-// late lets a member miss so many entries. Then it may catch up over a narrow link.
+// late lets a member miss the given number of entries. Then it catches up over a narrow link.
 func (s *script) late(id protocol.MemberID, entries int) {
 	s.t.Helper()
 	var others []protocol.MemberID
@@ -53,9 +52,8 @@ func lateCoded(set *fault.Settings) {
 	set.Core.Placement = protocol.PlacementCode
 }
 
-// laggard: of five members one is down and one is far behind. The one that is behind answers and
-// catches up, but rows of new entries reach it last. Writes must not wait for it, with bodies or
-// without.
+// laggard: of five members one is down and one is far behind. The latter responds and catches up, but rows of new
+// entries reach it last. Writes must not wait for it, with bodies or without.
 func laggard(s *script) {
 	const bound = 10 * stageHeartbeat
 	s.elect(1)
@@ -75,8 +73,8 @@ func laggard(s *script) {
 	}
 }
 
-// lateAnswers: one message to a member is lost, so the member refuses all messages that come after
-// it. It must catch up in the time that the bytes take, and not need many more rounds.
+// lateAnswers: one message to a member is lost, so the member rejects all later messages. It must catch up in the
+// time for the bytes, without many more round trips.
 func lateAnswers(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -117,8 +115,8 @@ func keepsLog(set *fault.Settings) {
 	set.SnapshotBytes, set.KeepLogBytes, set.StreamRate = 2000, 400_000, 200
 }
 
-// endlessSnapshots: while a member is sent a snapshot, clients write so much that the log is cut
-// several times. The member must catch up all the same, with two snapshots at most.
+// endlessSnapshots: while a snapshot is sent to a member, clients write so much that the log is cut several times.
+// The member must still catch up, with two snapshots at most.
 func endlessSnapshots(s *script) {
 	s.elect(1)
 	s.split(1, 2)
@@ -150,8 +148,8 @@ func spreadKeepsLog(set *fault.Settings) {
 	set.Core.Leaders = protocol.LeadersSpread
 }
 
-// TestOneSnapshotForAllInstances: a member is behind the logs of three instances, which two others
-// lead. It takes one snapshot for all of them.
+// TestOneSnapshotForAllInstances: a member is behind the logs of three instances, which two others lead. It receives
+// one snapshot for all of them.
 func TestOneSnapshotForAllInstances(t *testing.T) {
 	s := newStage(t, 3, "", spreadKeepsLog)
 	s.lead(1, 2, 1)
@@ -179,8 +177,8 @@ func TestOneSnapshotForAllInstances(t *testing.T) {
 	s.passes()
 }
 
-// TestWhatWaitedGoesFirst: answers wait for a narrow link, and they still come first when it is wide
-// again. The judge of promptness must not take the leader for slow.
+// TestWhatWaitedGoesFirst: responses wait for a narrow link, and are still sent first when it is wide again. The
+// judge of promptness must not consider the leader slow.
 func TestWhatWaitedGoesFirst(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)

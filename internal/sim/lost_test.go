@@ -13,9 +13,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// hotCopy replaces a member's disk by a copy that was made during the member's last life. So the
-// life's number does not show that it is a copy. The leader, which goes on, knows what the member
-// has acknowledged since.
+// hotCopy replaces a member's disk by a copy from the member's last incarnation. So the incarnation's number does not
+// show that it is a copy. The leader, which continues to run, knows the entries that the member has acknowledged
+// since.
 func hotCopy(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -47,8 +47,8 @@ func TestALeaderThatLivesFindsOutWhoForgot(t *testing.T) {
 	s.passes()
 }
 
-// wiped is a course of events in which a member without a disk could help to elect one that lacks
-// an acknowledged write.
+// wiped is a sequence of events in which a member without a disk could help to elect a member without an acknowledged
+// write.
 func wiped(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -78,9 +78,8 @@ func TestAWipedMemberElectsIfNobodyComparesWhoItIs(t *testing.T) {
 	require.NotNil(t, s.end())
 }
 
-// TestWhoIsAboutToVoteIsNotLost: a member that was added as a voter counts for the world before it is
-// one, also while it is down. Its leader makes it a voter when it has heard of it, and what it heard may
-// be old.
+// TestWhoIsAboutToVoteIsNotLost: the world counts an added voter before it is a voter, even while it is down. The
+// leader promotes it on the basis of its messages, which may be old.
 func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
 	s := newStage(t, 1, "", nil)
 	s.elect(1)
@@ -92,7 +91,7 @@ func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
 		x := s.Member(1).Witness.Latest.Config.Find(added.ID)
 		return x != nil && x.Joining && m.Up
 	})
-	s.Member(1).Executing = nil // what an operator waits for counts already
+	s.Member(1).Executing = nil // a pending operation counts already
 	alone := s.Except(m)
 	require.True(t, s.Decisive(alone), "it does not vote yet")
 	require.True(t, s.Joins(m))
@@ -109,8 +108,8 @@ func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
 	s.passes()
 }
 
-// TestWhoIsToDecideAloneIsNotLost: an operator asked for a change that leaves one member. The leader
-// has not begun it, and that member counts as if it had.
+// TestWhoIsToDecideAloneIsNotLost: an operator requested a change after which one member remains. The leader has not
+// begun it, and that member counts as if it had.
 func TestWhoIsToDecideAloneIsNotLost(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)

@@ -16,10 +16,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Bodies that would be lost if a member counted for more than it holds (docs/internals/craft.md, 2.4 and 2.7). The first
-// four stories are also played with the rule taken out, which must break something: see staged.
+// Bodies that would be lost if a member counted for more than it has (docs/internals/craft.md, 2.4 and 2.7). The
+// first four scenarios also run without the rule, and must then fail: see staged.
 
-// wovenBodies sets three woven instances with coded bodies.
+// wovenBodies sets three merged instances with coded bodies.
 func wovenBodies(k int) func(*fault.Settings) {
 	return func(s *fault.Settings) {
 		woven(s)
@@ -27,7 +27,8 @@ func wovenBodies(k int) func(*fault.Settings) {
 	}
 }
 
-// retired has instances 2 and 3 retired, of which a member has not got a body. It returns the write with that body.
+// retired retires instances 2 and 3 while a body of theirs is missing on a member. It returns the write with that
+// body.
 func (s *script) retired(behind protocol.MemberID) *history.Operation {
 	s.t.Helper()
 	s.mustAck(s.put(1))
@@ -52,7 +53,7 @@ func (s *script) retired(behind protocol.MemberID) *history.Operation {
 	return op
 }
 
-// tryToRemove asks the leader for a removal again and again, for a while, and reports whether it is made.
+// tryToRemove requests a removal of the leader repeatedly, for a while, and reports whether it is made.
 func (s *script) tryToRemove(id protocol.MemberID, timeouts float64) bool {
 	left := func() bool { return len(s.known(1, 1)) < len(s.Members) || s.Broken != nil }
 	for until := s.Now() + time.Duration(timeouts*float64(stageElection)); s.Now() < until && !left(); s.wait(0.05) {
@@ -61,8 +62,8 @@ func (s *script) tryToRemove(id protocol.MemberID, timeouts float64) bool {
 	return left()
 }
 
-// behindInRetired: member 3 is behind in an instance that is retired, and does not know what it lacks. Then
-// member 4 is to be removed.
+// behindInRetired: member 3 is behind in a retired instance, and does not know the missing entries. Then member 4 is
+// to be removed.
 func behindInRetired(s *script) {
 	s.lead(1, 2, 1)
 	s.retired(3)
@@ -86,7 +87,7 @@ func TestAMemberThatIsBehindInARetiredInstanceIsNoHolder(t *testing.T) {
 	s.passes()
 }
 
-// leaderBehindInRetired: it is the leader of the first instance that is behind in another one that is retired.
+// leaderBehindInRetired: the leader of the first instance is behind in another one that is retired.
 func leaderBehindInRetired(s *script) {
 	s.lead(1, 2, 2)
 	s.retired(1)
@@ -109,9 +110,8 @@ func TestALeaderThatIsBehindInARetiredInstanceChangesNoVoters(t *testing.T) {
 	s.passes()
 }
 
-// repeatedReshape: a change of the number of instances is refused, because of a transfer, and will be proposed
-// again. Meanwhile member 4 is removed. The second instance cannot follow, because nobody gets whole
-// copies of its body.
+// repeatedReshape: a change of the number of instances is refused, because of a transfer, and will be proposed again.
+// Meanwhile member 4 is removed. The second instance cannot follow, because no member gets whole copies of its body.
 func repeatedReshape(s *script) {
 	s.lead(1, 2, 2)
 	s.mustAck(s.put(1))
@@ -153,8 +153,8 @@ func trimmed(k int) func(*fault.Settings) {
 	}
 }
 
-// forgetsWhole: members start again from a snapshot before the membership that has them hold bodies whole, with
-// that membership in their logs. They look for copies to trim before they have applied it.
+// forgetsWhole: members restart from a snapshot before the membership that requires whole copies, with that
+// membership in their logs. They look for copies to trim before they have applied it.
 func forgetsWhole(s *script) {
 	s.settled()
 	s.mustAck(s.putBody(1))
@@ -184,19 +184,19 @@ func TestAMemberThatRestartsStillHoldsBodiesWhole(t *testing.T) {
 	s.passes()
 }
 
-// trimmedLater sets members that trim whole copies when a scenario says so.
+// trimmedLater sets members that trim whole copies when a scenario allows it.
 func trimmedLater(s *fault.Settings) {
 	trimmed(3)(s)
 	s.Bodies.Scrub = time.Hour
 }
 
-// TestAMemberThatCannotWriteDoesNotObey: members 1 and 2 have a body whole. The disk of 2 stands still. It has applied the
-// membership that wants whole copies, and would lose that with its power. Then it would cut its copy before it hears
-// of the membership again. So it must not count.
+// TestAMemberThatCannotWriteDoesNotObey: members 1 and 2 have a whole copy of a body. The disk of 2 is stalled. It
+// has applied the membership that requires whole copies, and a power failure would undo that. Then it would trim its
+// copy before it learns the membership again. So it must not count.
 func TestAMemberThatCannotWriteDoesNotObey(t *testing.T) {
 	s := newStage(t, 4, "", trimmedLater)
 	s.settled()
-	s.only(2, 3) // 4 misses the body, and others get it whole
+	s.only(2, 3) // 4 misses the body, and others get a whole copy
 	op := s.putBody(1)
 	s.mustAck(op)
 	s.Pass = nil

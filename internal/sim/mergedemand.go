@@ -11,18 +11,18 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// demandMerging lets members write while all is well, or just after a leader has stopped. It
-// demands that members soon apply what is decided. While an instance still follows a membership
-// change, its quorum may wait for a member that must catch up, so then it demands nothing.
+// demandMerging lets members write without faults, or just after a leader has stopped. It demands that members soon
+// apply decided entries. While an instance still follows a membership change, its quorum may wait for a member that
+// must catch up, so then it demands nothing.
 func demandMerging(w *fault.World, alive []*node.Member) {
 	if !w.Set.Woven() || w.Broken != nil || slices.ContainsFunc(fault.Serving(w, alive), func(m *node.Member) bool { return !m.Settled() }) {
 		return
 	}
 	w.Merging = w.Set.MergeTime()
 	for _, m := range w.Members {
-		m.Own.InboxBytes = 0 // what a full inbox refuses is lost, as on a link
+		m.Own.InboxBytes = 0 // a message that a full inbox refuses is lost, as on a link
 	}
-	var behind time.Duration // for what a leader that crashes has not sent: its successor has to
+	var behind time.Duration // for messages that a crashed leader has not sent: its successor has to
 	if victim := w.SomeLeader(); victim != nil && w.Chance(0.5) && w.Decisive(slices.DeleteFunc(slices.Clone(alive), func(m *node.Member) bool { return m == victim })) {
 		w.Tracef("FAULT %s loses power while the others write", victim.ID)
 		w.Merging += 4 * w.Set.Election

@@ -10,11 +10,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// judged lets N7 judge from now on.
+// judged enables the judge of N7 from now on.
 func (s *script) judged() { s.Merging = s.Set.MergeTime() }
 
-// TestADecidedSlotThatWaitsTooLongIsFound: an instance has a leader, and skips for nobody. So what
-// another one has decided is not executed (docs/internals/niagara.md, N7).
+// TestADecidedSlotThatWaitsTooLongIsFound: an instance has a leader that never skips. So the decided slots of another
+// one are not executed (docs/internals/niagara.md, N7).
 func TestADecidedSlotThatWaitsTooLongIsFound(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 1, 1)
@@ -25,8 +25,8 @@ func TestADecidedSlotThatWaitsTooLongIsFound(t *testing.T) {
 	require.ErrorContains(t, s.Broken, "N7")
 }
 
-// TestAnInstanceThatBeginsElectsFirst: new instances have no leader yet, and nothing is executed
-// until they have one. N7 says "with a leader in each instance".
+// TestAnInstanceThatBeginsElectsFirst: new instances have no leader yet, and nothing is executed until they have one.
+// N7 requires "a leader in each instance".
 func TestAnInstanceThatBeginsElectsFirst(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 1, 1)

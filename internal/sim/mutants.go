@@ -14,13 +14,13 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Mutant is a rule of production code that is broken on purpose. The simulator only hands its name to the type that
-// knows it: see package mutant, and the files mutant.go of the packages.
+// Mutant is a rule of production code that is broken on purpose. The simulator only passes its name to the type that
+// implements it: see package mutant, and the files mutant.go of the packages.
 type Mutant struct {
 	Name  string         `json:"name"`
 	Where string         `json:"where"` // package and type
 	Does  string         `json:"does"`
-	in    mutant.Cluster // where it is searched for
+	in    mutant.Cluster // the kind of cluster of the search
 }
 
 // mutants lists all mutants, those of cores first.
@@ -48,26 +48,26 @@ func Mutants() (names []string) {
 	return names
 }
 
-// Hunt is the random search for one mutant. It runs the seeds from 1 on in one kind of cluster,
-// until a seed shows a broken promise.
+// Hunt is the random search for one mutant. It runs the seeds from 1 on in one kind of cluster, until a seed has a
+// violation.
 type Hunt struct {
 	Mutant
 	Protocol  string         `json:"protocol"`
 	Placement string         `json:"placement,omitempty"` // "": the protocol's own
 	Nodes     int            `json:"nodes"`
 	Own       setting.Values `json:"settings,omitzero"` // of the protocol
-	// Seed is the first seed that finds the mutant; 0: no seed up to Limit does.
+	// Seed is the first seed that detects the mutant; 0: no seed up to Limit does.
 	Seed    uint64        `json:"seed"`
 	Limit   uint64        `json:"limit"`
 	Elapsed time.Duration `json:"elapsed_ns"`
 	Error   string        `json:"error,omitempty"`
 }
 
-// HuntLimit is how many seeds a search for a mutant may take, if the mutant does not say (epaxos/mutant.go has some that
-// need recoveries by several members at once, or an answer to a question of an earlier incarnation).
+// HuntLimit is the maximal number of seeds in a search for a mutant without a limit of its own (epaxos/mutant.go has
+// some that need recoveries by several members at once, or a response to a request of an earlier incarnation).
 const HuntLimit = 500
 
-// NewHunt returns the search for a mutant, in the kind of cluster where it can be found.
+// NewHunt returns the search for a mutant, in the kind of cluster in which it can be detected.
 func NewHunt(m Mutant) Hunt {
 	return Hunt{
 		Mutant:    m,
@@ -79,7 +79,7 @@ func NewHunt(m Mutant) Hunt {
 	}
 }
 
-// whose is the first protocol that has the mutant in its core, or else raft.
+// whose returns the first protocol that has the mutant in its core, otherwise raft.
 func whose(name string) string {
 	for _, p := range registry.All() {
 		if slices.ContainsFunc(p.Core.Mutants, func(m mutant.Info) bool { return string(m.Name) == name }) {
@@ -89,7 +89,7 @@ func whose(name string) string {
 	return fault.DefaultProtocol
 }
 
-// Hunts are the searches for all mutants.
+// Hunts returns the searches for all mutants.
 func Hunts() (all []Hunt) {
 	for _, m := range mutants() {
 		all = append(all, NewHunt(m))

@@ -15,8 +15,8 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// staged are mutants that need a certain order of events, with the scenarios that play it. The
-// scenarios pass without the mutant: see scenario_test.go.
+// staged are mutants that need a certain order of events, with the scenarios for it. The scenarios pass without the
+// mutant: see scenario_test.go.
 var staged = map[string]struct {
 	nodes int
 	tweak func(*fault.Settings)
@@ -41,8 +41,8 @@ var staged = map[string]struct {
 	string(member.MutantTrimByApplied):      {4, trimmed(3), forgetsWhole},
 }
 
-// hints are the seeds at which searches from seed 1 on found mutants (braid sim --mutants). The
-// test begins there. After a change of the simulator they are seeds like any others.
+// hints are the seeds at which searches from seed 1 on detected mutants (braid sim --mutants). The test begins there.
+// After a change of the simulator they are seeds like any others.
 var hints = map[string]uint64{
 	"commit-old-term": 28, "no-prev-check": 27, "single-quorum-joint": 231,
 	"lease-ignores-drift": 184, "promise-of-term": 18, "snapshot-ignores-commit": 35, "take-malformed": 6,
@@ -74,11 +74,12 @@ var hints = map[string]uint64{
 	"iss-promise-forgets": 43,
 }
 
-// seldom is the first seed from which on a mutant counts as rare. Rare mutants are left to campaign mutants.
+// seldom is the first hint that makes a mutant a rare one. Only campaign mutants searches for rare mutants.
 const seldom = 25
 
-// TestMutantsAreFound proves that the simulator finds mistakes: random search finds every mutant. A usual run searches for those
-// that are not rare, a short one for a few of them. With -v campaign mutants ends with the hints that its searches found.
+// TestMutantsAreFound shows that the simulator detects errors: random search detects every mutant. A usual run
+// searches for mutants that are not rare, a short one for a few of them. With -v campaign mutants ends with the hints
+// that its searches found.
 func TestMutantsAreFound(t *testing.T) {
 	t.Parallel()
 	every := testsize.Pick(testsize.Mutants, 24, 1, 1)
@@ -106,8 +107,7 @@ func TestMutantsAreFound(t *testing.T) {
 	}
 }
 
-// TestMutantsAreCaughtByScript: these mutants need a certain order of events, which the scripts
-// play.
+// TestMutantsAreCaughtByScript: these mutants need a certain order of events, which the scripts produce.
 func TestMutantsAreCaughtByScript(t *testing.T) {
 	for mutant, p := range staged {
 		t.Run(mutant, func(t *testing.T) {
@@ -120,8 +120,8 @@ func TestMutantsAreCaughtByScript(t *testing.T) {
 	}
 }
 
-// TestPaperPrefixIsCaughtByHand shows what the mutant does (docs/internals/craft.md, G1). Chance finds it
-// too.
+// TestPaperPrefixIsCaughtByHand shows the effect of the mutant (docs/internals/craft.md, G1). Random search detects
+// it too.
 func TestPaperPrefixIsCaughtByHand(t *testing.T) {
 	s := newStage(t, 5, string(code.MutantPaperPrefix), coded(3))
 	codedThenWhole(s)

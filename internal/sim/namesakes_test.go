@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/internal/sim/fault"
 )
 
-// TestAnotherClusterOfTheSameMembersIsFoundOut: each kind of such a cluster finds a member that does not compare where logs
-// come from, in one of the first runs that have it, and nothing without that mutant.
+// TestAnotherClusterOfTheSameMembersIsFoundOut: each kind of such a cluster detects the mutant that does not compare
+// the lineages of logs, in one of its first runs, and has no violation without that mutant.
 func TestAnotherClusterOfTheSameMembersIsFoundOut(t *testing.T) {
 	for kind, mutant := range map[fault.Namesakes]mutant.Name{
 		fault.FoundedNamesakes: member.MutantAnyLineage, fault.RestoredNamesakes: member.MutantAnyBirth,

@@ -14,7 +14,7 @@ import (
 
 const regions = "regions=us-east-1+eu-west-1+ap-northeast-1"
 
-// far makes paths as long as a specification says, with nothing added.
+// far sets the latencies of a specification, without jitter.
 func far(net string) func(*fault.Settings) {
 	return func(s *fault.Settings) {
 		spec, err := device.ParseNet(net)
@@ -26,15 +26,15 @@ func far(net string) func(*fault.Settings) {
 	}
 }
 
-// TestWritesTakeWhatLiesBetween: a write takes as long as the path to the leader, from there to the
-// nearest other member, and back.
+// TestWritesTakeWhatLiesBetween: the latency of a write is that of the path to the leader, from there to the nearest
+// other member, and back.
 func TestWritesTakeWhatLiesBetween(t *testing.T) {
 	const ms = time.Millisecond
 	s := newStage(t, 3, "", far(regions))
 	s.elect(2)
 	s.wait(2)
 	for id, want := range map[protocol.MemberID]time.Duration{ // any order
-		1: 140 * ms, // there, to member 1 and back, and back
+		1: 140 * ms, // to the leader, from it to member 1 and back, and back to the client
 		2: 70 * ms,
 		3: 271 * ms,
 	} {
@@ -72,8 +72,8 @@ func TestTripsOfPairs(t *testing.T) {
 	}
 }
 
-// TestSeedsAcrossRegions: with a specification the same seeds are other runs, always the same ones, and
-// right. Timeouts allow for the paths.
+// TestSeedsAcrossRegions: with a specification the same seeds give other runs, reproducibly, and without violations.
+// Timeouts are adapted to the latencies.
 func TestSeedsAcrossRegions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []Campaign{

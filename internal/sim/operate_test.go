@@ -12,15 +12,15 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// operate asks a member for an operation. The result is nil until there is an answer.
+// operate requests an operation at a member. The result is nil until there is a response.
 func (s *script) operate(id protocol.MemberID, op cluster.Operation) func() (answered bool, err error) {
 	ended, result := false, error(nil)
 	s.World.Ask(s.Member(id), op, time.Minute, func(err error) { ended, result = true, err })
 	return func() (bool, error) { return ended, result }
 }
 
-// TestWhoIsBehindSaysOfNothingThatItIsDone: what an operator wants is in force as far as the member
-// knows that is asked to carry it out. It led once, and others have decided otherwise since.
+// TestWhoIsBehindSaysOfNothingThatItIsDone: the asked member, a former leader, believes that an operator's change is
+// already active. Others have decided otherwise since.
 func TestWhoIsBehindSaysOfNothingThatItIsDone(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)
@@ -47,8 +47,8 @@ func TestWhoIsBehindSaysOfNothingThatItIsDone(t *testing.T) {
 	s.passes()
 }
 
-// TestAnOperationFindsTheLeader: whoever is asked, the leader carries it out. What is in force
-// already is done.
+// TestAnOperationFindsTheLeader: any member can be asked, and the leader executes the operation. An operation that is
+// already in effect is done.
 func TestAnOperationFindsTheLeader(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 2, 3)
@@ -69,8 +69,8 @@ func TestAnOperationFindsTheLeader(t *testing.T) {
 	s.passes()
 }
 
-// TestAChangeOfAnEarlierLeaderEnds: the leader proposes a change and is cut off. Another one leads
-// and knows nothing of the change. Whoever asked for it is told that nobody knows.
+// TestAChangeOfAnEarlierLeaderEnds: the leader proposes a change and is cut off. Another one leads and does not know
+// the change. The requester gets an error that the result is unknown.
 func TestAChangeOfAnEarlierLeaderEnds(t *testing.T) {
 	s := newStage(t, 3, "", func(set *fault.Settings) { set.GiveUp = 3 * time.Second })
 	s.elect(1)

@@ -16,12 +16,12 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Where nothing fails, nothing waits for a timeout. At the end of some runs, when everybody lives and has all, one
-// client writes alone, one command after the other, always at the same member. Each must take effect within some
-// round trips, writes to the disk and heartbeats. Shares, segments and epochs follow from load, so a client that
-// is alone for long meets what no busy run shows.
+// Without failures no command waits for a timeout. At the end of some runs, when all members are up and up to date,
+// one client writes alone, one command after the other, always at the same member. Each must take effect within some
+// round trips, writes to the disk and heartbeats. Shares, segments and epochs follow from load, so a client that is
+// alone for long tests states that no busy run reaches.
 
-// lonePace draws what one client alone does.
+// lonePace draws the load of a single client.
 var lonePace = draw.New("pace")
 
 // lone is such a client.
@@ -33,12 +33,12 @@ type lone struct {
 	lives int // livesBegun when it began
 }
 
-// demandPace lets one client write alone at one of these members, and judges how long each command takes.
+// demandPace lets one client write alone at one of these members, and judges the latency of each command.
 func demandPace(w *fault.World, alive []*node.Member) {
 	serving := fault.Serving(w, alive)
 	d := w.From(lonePace)
 	if w.Broken != nil || len(serving) == 0 || anyMissing(w, serving[0].Applier.Configs()) || w.Set.Backlog > 0 || !d.Yes(0.3) {
-		return // where hardly anything may wait to be applied, proposals are dropped and repeated
+		return // with a tiny limit on unapplied entries, proposals are dropped and repeated
 	}
 	w.Set.Swift()
 	for _, o := range w.Members {
@@ -55,14 +55,14 @@ func demandPace(w *fault.World, alive []*node.Member) {
 	w.RunUntil(w.Now()+time.Duration(c.left)*paceLimit(w), func() bool { return c.left == 0 })
 }
 
-// rested lets what was slow before end: syncs that began on slow disks, and what waits for it. It reports whether frames
-// that waited for narrow links have arrived, too: others wait behind them, perhaps for long.
+// rested waits for the end of earlier slow work: syncs that began on slow disks, and work that waits for them. It
+// reports whether frames that waited for narrow links have arrived, too: others wait behind them, perhaps for long.
 func rested(w *fault.World, members []*node.Member) bool {
 	w.RunUntil(sluggish(w, members)+2*w.Set.Election, func() bool { return false })
 	return !w.Net.Backed(w.Now() + w.Set.DelayMax)
 }
 
-// sluggish is when the last sync of these members ends that began while their disks were slow, or now.
+// sluggish returns the end of the last sync of these members that began while their disks were slow, or now.
 func sluggish(w *fault.World, members []*node.Member) time.Duration {
 	until := w.Now()
 	for _, m := range members {
@@ -71,7 +71,7 @@ func sluggish(w *fault.World, members []*node.Member) time.Duration {
 	return until
 }
 
-// livesBegun is how often members have started or stopped.
+// livesBegun returns the number of starts and stops of members.
 func livesBegun(w *fault.World) (n int) {
 	for _, m := range w.Members {
 		n += m.Life
@@ -84,7 +84,7 @@ func anyMissing(w *fault.World, configs []protocol.Config) bool {
 	return slices.ContainsFunc(configs, func(c protocol.Config) bool { return fault.LacksMember(w, &c) })
 }
 
-// paceLimit is how long a command may take.
+// paceLimit returns the maximal latency of a command.
 func paceLimit(w *fault.World) time.Duration {
 	s := &w.Set
 	return 4*s.Heartbeat + 2*s.PieceTime()
@@ -99,10 +99,10 @@ func (c *lone) next() {
 		switch {
 		case w.History.Succeeded(op):
 		case errors.As(op.Err, &refused) && refused.Reason == protocol.ReasonRemoved:
-			c.left = 0 // by a change that was under way
+			c.left = 0 // by a change in progress
 			return
 		case livesBegun(w) != c.lives:
-			c.left = 0 // a member has stopped, because it noticed only now what had failed before
+			c.left = 0 // a member has stopped, because it noticed an earlier failure only now
 			return
 		default:
 			w.Violate(c.m.ID, fmt.Errorf("nothing fails, and a command of a client that writes alone has not taken effect after %s", w.Now()-began))

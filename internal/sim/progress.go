@@ -11,8 +11,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// demandProgress gives the living members a bounded time. In it each of them must complete a write
-// (if asked for) and a read, and reach the same state.
+// demandProgress gives the members that are up a bounded time. In it each of them must complete a write (if
+// requested) and a read, and reach the same state.
 func demandProgress(w *fault.World, alive []*node.Member, writes bool) {
 	probes := make(map[*node.Member]*client.Probe)
 	for _, m := range alive {
@@ -31,21 +31,23 @@ func demandProgress(w *fault.World, alive []*node.Member, writes bool) {
 				return false
 			}
 		}
-		return len(fault.Serving(w, alive)) > 0 && !waitsToVote(w, alive) && w.History.JudgeTold() == nil // what was just accepted is still to take effect
+		// The last accepted writes are still to take effect.
+		return len(fault.Serving(w, alive)) > 0 && !waitsToVote(w, alive) && w.History.JudgeTold() == nil
 	})
 	if !done && w.Broken == nil {
 		w.Violate(0, fmt.Errorf("no progress %s after the last fault:%s", settleTime(w), describeMembers(w, alive)))
 	}
 }
 
-// settleTime is how long recovery may take: some elections, and the time to send, write and apply
-// the whole log again in the smallest pieces.
+// settleTime returns the maximal time of a recovery: some elections, and the time to send, write and apply the whole
+// log again in the smallest pieces.
 func settleTime(w *fault.World) time.Duration {
 	s := &w.Set
 	piece := s.PieceTime()
 	timeout := 80*s.Election + 100*piece + fault.EpochTime(w, piece)
 	if s.ByKey() {
-		timeout += time.Duration(len(w.History.Ops)) * piece // each may have left an undecided command, which is recovered by itself
+		// Each operation may have left an undecided command, which is recovered separately.
+		timeout += time.Duration(len(w.History.Ops)) * piece
 	}
 	for _, c := range w.Court.All {
 		timeout += time.Duration(c.Ledger.Decided()) * piece
@@ -53,16 +55,16 @@ func settleTime(w *fault.World) time.Duration {
 			timeout += time.Duration(len(c.Bodies.Live())+20) * s.GatherTime()
 		}
 		if s.Bodies.Share > 0 && s.Bodies.GatherBytes <= int64(s.Bodies.Max) {
-			// One body is gathered at a time. A member that comes back with an old snapshot looks for
-			// bodies that no member has any more, and gives up on each before the next.
+			// One body is gathered at a time. A member that comes back with an old snapshot requests bodies that no member has
+			// any more, and gives up on each before the next.
 			timeout += time.Duration(c.Ledger.Decided()) * s.BodyTimeout()
 		}
 	}
 	return timeout
 }
 
-// waitsToVote reports whether a member that was added as a voter runs and is not a voter yet,
-// although nothing prevents it.
+// waitsToVote reports whether a running member that was added as a voter is not a voter yet, although nothing
+// prevents it.
 func waitsToVote(w *fault.World, alive []*node.Member) bool {
 	for _, m := range fault.Serving(w, alive) {
 		for _, c := range m.Applier.Configs() {

@@ -8,11 +8,10 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// repairTime is how many election timeouts it may take to replace a damaged state, while all others
-// could send theirs.
+// repairTime is the maximal time to replace a damaged state in election timeouts, while all others can send theirs.
 const repairTime = 25
 
-// demandRepairs judges that states which were found damaged are replaced soon after the last fault.
+// demandRepairs checks that damaged states are replaced soon after the last fault.
 func demandRepairs(w *fault.World, alive []*node.Member) {
 	since, late := w.Now(), false
 	w.RunUntil(w.Now()+settleTime(w), func() bool {

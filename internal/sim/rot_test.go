@@ -22,15 +22,15 @@ func (s *script) spoilRecord(id protocol.MemberID, index protocol.Index) {
 
 func tinyCache(set *fault.Settings) { set.Core.CacheBytes, set.SnapshotBytes = 1, 1<<30 }
 
-// TestLeaderCannotRead: a follower comes back, and the leader cannot read from its log an entry
-// that the follower lacks. The follower gets a snapshot. The leader's log is cut behind the damage.
+// TestLeaderCannotRead: a follower comes back, and the leader cannot read an entry from its log that is missing on
+// the follower. The follower gets a snapshot. The leader's log is cut after the damage.
 func TestLeaderCannotRead(t *testing.T) {
 	s := newStage(t, 3, "", tinyCache)
 	s.elect(1)
 	s.mustAck(s.put(1))
-	s.wait(2) // the membership names everybody's log
+	s.wait(2) // the membership names the logs of all members
 	s.split(3)
-	for range 1200 { // more than what stays in memory
+	for range 1200 { // more than the cache holds
 		s.mustAck(s.put(1))
 	}
 	bad := s.commit(3) + 10
@@ -48,8 +48,8 @@ func TestLeaderCannotRead(t *testing.T) {
 	s.passes()
 }
 
-// TestScrubCutsBehindDamage: a record is damaged that every member has applied, and no snapshot
-// stands for it yet. The scrub finds it. The member can still start afterwards.
+// TestScrubCutsBehindDamage: a damaged record is applied on every member, and in no snapshot yet. The scrub detects
+// it. The member can still start afterwards.
 func TestScrubCutsBehindDamage(t *testing.T) {
 	s := newStage(t, 3, "", func(set *fault.Settings) { tinyCache(set); set.Core.Placement = protocol.PlacementCopy })
 	s.elect(1)
@@ -66,8 +66,8 @@ func TestScrubCutsBehindDamage(t *testing.T) {
 	s.passes()
 }
 
-// TestSnapshotGoesBad: the newest snapshot is damaged, and the member restarts. The snapshot before
-// it and the log are enough.
+// TestSnapshotGoesBad: the newest snapshot is damaged, and the member restarts. The snapshot before it and the log
+// suffice.
 func TestSnapshotGoesBad(t *testing.T) {
 	s := newStage(t, 3, "", func(set *fault.Settings) { set.SnapshotBytes = 2000 })
 	s.elect(1)
@@ -90,9 +90,8 @@ func TestSnapshotGoesBad(t *testing.T) {
 	s.passes()
 }
 
-// TestDamageIsCutWhileASnapshotIsSent: a member is sent a snapshot, and the leader finds that it cannot
-// read an entry that comes after it. The leader cuts its log there all the same, because what is left
-// of it up to there is no use to that member.
+// TestDamageIsCutWhileASnapshotIsSent: a member is sent a snapshot, and the leader cannot read a later entry. The
+// leader still cuts its log there, because the entries up to there are of no use to that member.
 func TestDamageIsCutWhileASnapshotIsSent(t *testing.T) {
 	s := newStage(t, 3, "", func(set *fault.Settings) { keepsLog(set); set.BatchBytes = 100 })
 	s.elect(1)

@@ -19,14 +19,14 @@ type Result struct {
 	Operations int           // that clients began
 	Acked      int           // writes that were acknowledged
 	Virtual    time.Duration // simulated time
-	Events     count.Counts  // what happened, and how often
-	// Violation is nil if everything was as it must be.
+	Events     count.Counts  // the number of events of each kind
+	// Violation is nil if there was none.
 	Violation *world.Violation
 	// abandoned: the run ended early, because it did not matter any more.
 	abandoned bool
 }
 
-// linkFaults turns off what links do to single messages. It is a kind of fault for Options.Without.
+// linkFaults are faults of links on single messages. It is a kind of fault for Options.Without.
 const linkFaults = "links"
 
 // Run runs one simulated cluster: first with faults, then without them. Then it judges the end.
@@ -48,7 +48,7 @@ func Run(o fault.Options) (res Result) {
 	return res
 }
 
-// open makes the world that the options describe.
+// open creates the world of the options.
 func open(o fault.Options) *fault.World {
 	rng := fault.RunChance.Of(o.Seed).Rand
 	set := fault.DrawSettings(&o, rng)

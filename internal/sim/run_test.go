@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSeeds runs kinds of clusters that step sim of .ci/run does not, and some that it does, with few seeds each. A short
-// run has every fourth.
+// TestSeeds runs kinds of clusters that step sim of .ci/run does not, and some that it does, with few seeds each. A
+// short run has every fourth.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	every := testsize.Pick(testsize.Seeds, 4, 1, 1)
@@ -87,7 +87,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestWritesAreAnsweredEarly: with a protocol that does so.
+// TestWritesAreAnsweredEarly runs a protocol with early responses.
 func TestWritesAreAnsweredEarly(t *testing.T) {
 	testsize.Long(t)
 	c := Campaign{Protocol: "slotpaxos", Nodes: 3, First: 1, Last: 40}
@@ -101,7 +101,7 @@ func TestWritesAreAnsweredEarly(t *testing.T) {
 	require.Greater(t, sum.Events.Of(node.BarrierReads), 50)
 }
 
-// TestBodiesTakeLanes: those of blind commands, as rows.
+// TestBodiesTakeLanes: bodies of blind commands use lanes, as rows.
 func TestBodiesTakeLanes(t *testing.T) {
 	testsize.Long(t)
 	c := Campaign{Protocol: "lcr", Placement: "code", Nodes: 5, First: 1, Last: 20}

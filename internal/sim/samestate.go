@@ -11,19 +11,18 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// demandSameState waits until all members have applied the last writes, also those of clients that
-// gave up.
+// demandSameState waits until all members have applied the last writes, including those of clients that gave up.
 func demandSameState(w *fault.World, alive []*node.Member) {
 	same := func() bool {
-		return !slices.ContainsFunc(fault.Serving(w, alive), (*node.Member).Behind) && w.History.JudgeTold() == nil // something may just have been accepted
+		// A write may just have been accepted.
+		return !slices.ContainsFunc(fault.Serving(w, alive), (*node.Member).Behind) && w.History.JudgeTold() == nil
 	}
 	if !w.RunUntil(w.Now()+settleTime(w), same) && w.Broken == nil {
 		w.Violate(0, fmt.Errorf("not everybody applies the last writes:%s", describeMembers(w, alive)))
 	}
 }
 
-// linearTime bounds, in real time, the search for an order. A run passes if its history cannot be
-// decided in that time.
+// linearTime bounds, in real time, the search for an order. A run passes if there is no result in that time.
 const linearTime = 20 * time.Second
 
 func demandVerdict(w *fault.World, alive []*node.Member) { w.Violate(0, finalVerdict(w, alive)) }

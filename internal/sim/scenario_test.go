@@ -23,9 +23,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// script is a world without chance, in which a scenario is played step by step. Links take a
-// millisecond, disks take two, and nothing fails unless the scenario says so. If SIM_TRACE is set,
-// the conversation goes to standard error.
+// script is a world without random faults, for step-by-step scenarios. Links take a millisecond, disks take two, and
+// nothing fails unless the scenario causes it. If SIM_TRACE is set, the trace goes to standard error.
 type script struct {
 	t *testing.T
 	*fault.World
@@ -68,7 +67,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*fault.Settings
 	return s
 }
 
-// until lets time pass until done is true. It fails the test if that takes more than a minute.
+// until runs the world until done is true. It fails the test after a minute.
 func (s *script) until(what string, done func() bool) {
 	s.t.Helper()
 	if !s.RunUntil(s.Now()+time.Minute, done) && s.Broken == nil {
@@ -76,11 +75,11 @@ func (s *script) until(what string, done func() bool) {
 	}
 }
 
-// neverComes adds voters that never come, as with a mistyped address, twice. The one member that is
-// there must go on. A third one comes at last, and becomes a voter by itself.
+// neverComes adds voters that never start, as with a mistyped address, twice. The only running member must continue
+// to serve. A third one starts at last, and is promoted automatically.
 func neverComes(s *script) {
 	s.elect(1)
-	s.wait(2) // the log has a lineage before anybody is added
+	s.wait(2) // the log has a lineage before a member is added
 	for _, id := range []protocol.MemberID{2, 3, 4} {
 		m := node.NewMember(&s.Environment, id)
 		m.Join, m.Gone = true, id < 4
@@ -108,11 +107,11 @@ func TestMembersThatNeverComeHoldUpNothing(t *testing.T) {
 	require.Nil(t, s.end())
 }
 
-// unknownLeader has a member that was away come back to a leader that joined meanwhile. It does not
-// know that leader, and must answer it all the same: otherwise it never gets the log.
+// unknownLeader: a member comes back, and the leader has joined meanwhile. The member does not know that leader, and
+// must still respond to it: otherwise it never gets the log.
 func unknownLeader(s *script) {
 	s.elect(1)
-	s.wait(2) // the membership names whose log each member has
+	s.wait(2) // the membership names the log of each member
 	s.crash(3)
 	added := []protocol.Change{{Kind: protocol.AddVoter, Member: fault.AddMember(s.World)}}
 	changeAt(s.Member(1), s.Member(1).Witness.Latest.Config.Joins(added), func(err error) { s.Violate(1, err) })
@@ -134,8 +133,8 @@ func TestAMemberAnswersALeaderThatItDoesNotKnow(t *testing.T) {
 	s.passes()
 }
 
-// TestAnUndecidedRemovalEndsNoLink: a leader that is cut off removes another member, which leads later. It
-// must answer that one, because its removal never happened.
+// TestAnUndecidedRemovalEndsNoLink: a leader that is cut off removes another member, which leads later. It must
+// respond to that one, because the removal was never committed.
 func TestAnUndecidedRemovalEndsNoLink(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(2)
@@ -146,7 +145,7 @@ func TestAnUndecidedRemovalEndsNoLink(t *testing.T) {
 	changeAt(s.Member(2), remove, func(err error) { s.Tracef("refused: %v", err) })
 	s.until("2 has the change in its log", func() bool { return s.Member(2).Witness.Latest.Config.Find(1) == nil })
 	s.elect(1)
-	s.wait(10) // far longer than a link to a removed member stays
+	s.wait(10) // far longer than a link to a removed member is kept
 	fault.HealLinks(s.World)
 	op := s.put(1)
 	s.mustAck(op)
@@ -156,9 +155,9 @@ func TestAnUndecidedRemovalEndsNoLink(t *testing.T) {
 	s.passes()
 }
 
-// TestALearnerThatIsAheadIsNoObstacle: a member that is cut off has an undecided change that makes a learner
-// a voter. The learner alone has what a later leader wrote, and that leader is lost. The first one needs
-// the learner's vote and has less than it. The others must go on all the same.
+// TestALearnerThatIsAheadIsNoObstacle: a member that is cut off has an undecided change that promotes a learner. Only
+// the learner has the entries of a later leader, and that leader is lost. The first one needs the learner's vote, but
+// its log is behind that of the learner. The others must still make progress.
 func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(3)
@@ -189,8 +188,8 @@ func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
 	s.passes()
 }
 
-// TestAPlannedStopIsNotNoticed: another member leads long before an election timeout has passed.
-// Operations that were asked for before the stop take effect.
+// TestAPlannedStopIsNotNoticed: another member leads long before an election timeout has passed. Operations that were
+// requested before the stop take effect.
 func TestAPlannedStopIsNotNoticed(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)
@@ -200,19 +199,19 @@ func TestAPlannedStopIsNotNoticed(t *testing.T) {
 	fault.LeaveFor(s.World, s.Member(1), stageElection)
 	s.until("1 has stopped", func() bool { return !s.Member(1).Up })
 	ops = append(ops, s.put(2), s.put(3))
-	for _, op := range ops[1:] { // the client of the member that stops may not hear the answer
+	for _, op := range ops[1:] { // the client of the stopping member may not get the response
 		s.mustAck(op)
 	}
 	require.Less(t, s.Now()-began, stageElection/2)
 	require.Nil(t, s.end())
 }
 
-// wait lets so many election timeouts pass.
+// wait runs the world for the given number of election timeouts.
 func (s *script) wait(timeouts float64) {
 	s.Run(s.Now() + time.Duration(timeouts*float64(stageElection)))
 }
 
-// elect waits until a member leads. Meanwhile only that member can stand for election.
+// elect waits until a member leads. Meanwhile only that member can campaign.
 func (s *script) elect(id protocol.MemberID) {
 	s.t.Helper()
 	before := s.Pass
@@ -226,27 +225,27 @@ func (s *script) elect(id protocol.MemberID) {
 	s.Pass = before
 }
 
-// ask sends an operation to a member. It returns when the turns that follow at once have ended.
+// ask sends an operation to a member. It returns after the immediate turns.
 func (s *script) ask(id protocol.MemberID, op *history.Operation) {
 	s.client.Perform(s.Member(id), op, time.Hour, func() {})
 	s.Run(s.Now())
 }
 
-// put asks a member for a write and returns at once.
+// put starts a write at a member and returns at once.
 func (s *script) put(id protocol.MemberID) *history.Operation {
 	op := &history.Operation{Operation: check.Operation{Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(s.History.Ops))}}
 	s.ask(id, op)
 	return op
 }
 
-// get asks a member for a read and returns at once.
+// get starts a read at a member and returns at once.
 func (s *script) get(id protocol.MemberID) *history.Operation {
 	op := &history.Operation{Operation: check.Operation{Kind: check.Get, Key: "k0"}}
 	s.ask(id, op)
 	return op
 }
 
-// acked reports whether the operation was answered with success.
+// acked reports whether the operation has succeeded.
 func (s *script) acked(op *history.Operation) bool { return s.History.Succeeded(op) }
 
 func (s *script) mustAck(op *history.Operation) {
@@ -288,7 +287,7 @@ func (s *script) start(ids ...protocol.MemberID) {
 	}
 }
 
-// end ends all faults, demands progress and judges the run. It returns what was violated.
+// end ends all faults, demands progress and judges the run. It returns the violation.
 func (s *script) end() *world.Violation {
 	if s.Broken == nil {
 		secondPhase(s.World)
@@ -317,7 +316,7 @@ func figure8(s *script) {
 	s.crash(1, 2)
 	fault.HealLinks(s.World)
 
-	// 5 leads a term of its own and tells nobody.
+	// 5 leads a term of its own, and no message leaves it.
 	s.Pass = func(m *protocol.Message) bool { return m.From != 5 || m.Type != message.Append }
 	s.elect(5)
 	s.wait(0.1)
@@ -342,8 +341,8 @@ func figure8(s *script) {
 	s.start(1, 2)
 }
 
-// jointHalf brings a configuration change into a leader's log while the old members are out of
-// reach. The change goes from three members to three others, two of which are new.
+// jointHalf adds a configuration change to a leader's log while the old members are unreachable. The change goes from
+// three members to three others, two of which are new.
 func jointHalf(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -376,8 +375,7 @@ func jointHalf(s *script) {
 	}
 }
 
-// oldLease leaves a leader alone, perhaps with its lease. The others, whose clocks run fast, elect
-// another leader.
+// oldLease cuts off a leader, perhaps with its lease. The others, with fast clocks, elect another leader.
 func oldLease(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -393,7 +391,7 @@ func oldLease(s *script) {
 	s.wait(0.5)
 }
 
-// oldLeader lets a leader stand still while a read waits for it. Meanwhile the others go on.
+// oldLeader pauses a leader while a read waits for it. Meanwhile the others continue.
 func oldLeader(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -404,8 +402,8 @@ func oldLeader(s *script) {
 	s.wait(10)
 }
 
-// frozenLeader freezes a leader in the middle of a turn. Meanwhile the others go on, and a client
-// asks the frozen leader.
+// frozenLeader freezes a leader in the middle of a turn. Meanwhile the others continue, and a client sends a request
+// to the frozen leader.
 func frozenLeader(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -459,8 +457,8 @@ func TestOldLeaderWithALease(t *testing.T) {
 	s.passes()
 }
 
-// TestLeaderCrashAfterPartialReplication: an entry that only a minority holds may survive or not.
-// Once it was seen, it stays.
+// TestLeaderCrashAfterPartialReplication: an entry that only a minority has may survive or not. Once it was read, it
+// stays.
 func TestLeaderCrashAfterPartialReplication(t *testing.T) {
 	for _, successor := range []protocol.MemberID{2, 3, 4} {
 		s := newStage(t, 5, "", nil)
@@ -529,8 +527,8 @@ func TestFailedSyncStopsTheMember(t *testing.T) {
 	s.passes()
 }
 
-// TestOneWayLinks: a leader that does not hear the others must not keep them from electing one that
-// does. A leader that nobody hears must not disturb the others.
+// TestOneWayLinks: a leader that gets no messages must not prevent the others from electing another one. A leader
+// whose messages are all lost must not disturb the others.
 func TestOneWayLinks(t *testing.T) {
 	for _, outward := range []bool{true, false} {
 		s := newStage(t, 3, "", nil)
@@ -541,7 +539,7 @@ func TestOneWayLinks(t *testing.T) {
 			s.Net.Link(other, 1).Cut = !outward
 		}
 		s.until("another leader", func() bool { return roleOf(s.Member(2)) == protocol.Leader || roleOf(s.Member(3)) == protocol.Leader })
-		s.wait(20) // a member that is cut off in one direction stands for election again and again
+		s.wait(20) // a member that is cut off in one direction campaigns again and again
 		terms := s.Member(2).Witness.Latest.Term
 		s.mustAck(s.put(2))
 		s.wait(20)
@@ -574,7 +572,7 @@ func TestReplaceAMemberUnderFaults(t *testing.T) {
 	for range 50 {
 		s.mustAck(s.put(1))
 	}
-	s.crash(3) // for ever
+	s.crash(3) // forever
 	added := fault.AddMember(s.World)
 	change := func(changes ...protocol.Change) {
 		for _, m := range s.Members {
@@ -607,11 +605,10 @@ func TestReplaceAMemberUnderFaults(t *testing.T) {
 	s.passes()
 }
 
-// roleOf is the member's role in the first instance.
+// roleOf returns the member's role in the first instance.
 func roleOf(m *node.Member) protocol.Role { return m.Witness.Latest.Role }
 
-// changeAt asks the member, which leads, for a membership change. It asks once; refused is called if
-// there is an error.
+// changeAt requests a membership change of the member, which leads, once; refused is called if there is an error.
 func changeAt(m *node.Member, changes []protocol.Change, refused func(error)) {
 	m.Execute(cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes}, time.Hour, func(err error) {
 		if err != nil {

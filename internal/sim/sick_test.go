@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestADamagedStateIsReplaced: the member serves nothing until it has the state of another one. It
-// may find the damage while it runs or when it starts.
+// TestADamagedStateIsReplaced: the member serves nothing until it has the state of another one. It may detect the
+// damage while it runs or when it starts.
 func TestADamagedStateIsReplaced(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		s := newStage(t, 3, "", func(set *fault.Settings) { set.Durable, set.SnapshotBytes = true, 2000 })
@@ -37,8 +37,7 @@ func TestADamagedStateIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAStateThatNobodyHasIsWaitedFor: a member takes no state that is behind what its own state
-// had.
+// TestAStateThatNobodyHasIsWaitedFor: a member installs no state that is behind its own applied index.
 func TestAStateThatNobodyHasIsWaitedFor(t *testing.T) {
 	s := newStage(t, 3, "", func(set *fault.Settings) { set.Durable = true })
 	s.settled()
@@ -57,8 +56,8 @@ func TestAStateThatNobodyHasIsWaitedFor(t *testing.T) {
 	s.passes()
 }
 
-// TestTheMemberThatSendsAStateStops: the member that was asked for its state stops before it has
-// sent it. Another one is asked soon.
+// TestTheMemberThatSendsAStateStops: the member that was asked for its state stops before it has sent it. Another one
+// is asked soon.
 func TestTheMemberThatSendsAStateStops(t *testing.T) {
 	s := newStage(t, 3, "", func(set *fault.Settings) { set.Durable = true })
 	s.settled()
@@ -66,7 +65,7 @@ func TestTheMemberThatSendsAStateStops(t *testing.T) {
 	s.mustAck(s.put(1))
 	m := s.Member(3)
 	s.until("all have applied it", func() bool { return !s.Member(1).Behind() && !s.Member(2).Behind() && !m.Behind() })
-	for _, id := range []protocol.MemberID{1, 2} { // it takes them long to look at their states
+	for _, id := range []protocol.MemberID{1, 2} { // they take long to check their states
 		s.Member(id).Lagging = s.Now() + 20*stageElection
 	}
 	fault.SpoilState(s.World, m)

@@ -18,9 +18,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// The scenarios of docs/internals/niagara.md, 3.8, played step by step.
+// The scenarios of docs/internals/niagara.md, 3.8, step by step.
 
-// woven sets three woven instances.
+// woven sets three merged instances.
 func woven(s *fault.Settings) { s.Instances = 3 }
 
 func weaveStage(t *testing.T, nodes int, tweaks ...func(*fault.Settings)) *script {
@@ -32,7 +32,7 @@ func weaveStage(t *testing.T, nodes int, tweaks ...func(*fault.Settings)) *scrip
 	})
 }
 
-// lead lets the given members lead: the first one instance 1, the second one instance 2, and so on.
+// lead makes the given members leaders: the first one of instance 1, the second one of instance 2, and so on.
 func (s *script) lead(ids ...protocol.MemberID) {
 	s.t.Helper()
 	for i, id := range ids {
@@ -53,8 +53,7 @@ func (s *script) lead(ids ...protocol.MemberID) {
 	s.wait(0.5)
 }
 
-// electIn waits until a member leads an instance. Meanwhile only that member can stand for election
-// there.
+// electIn waits until a member leads an instance. Meanwhile only that member can campaign there.
 func (s *script) electIn(instance protocol.InstanceID, id protocol.MemberID) {
 	s.t.Helper()
 	before := s.Pass
@@ -77,7 +76,7 @@ func (s *script) leads(id protocol.MemberID, instance protocol.InstanceID) bool 
 	return s.Member(id).Up && s.Member(id).Of(instance).Leads()
 }
 
-// putIn asks a member for a write through an instance and returns at once.
+// putIn starts a write through an instance at a member and returns at once.
 func (s *script) putIn(instance protocol.InstanceID, id protocol.MemberID) *history.Operation {
 	s.Route = instance
 	op := s.put(id)
@@ -85,7 +84,7 @@ func (s *script) putIn(instance protocol.InstanceID, id protocol.MemberID) *hist
 	return op
 }
 
-// took is how long an operation takes from now until it is acknowledged.
+// took returns the time from now until an operation is acknowledged.
 func (s *script) took(op *history.Operation) time.Duration {
 	s.t.Helper()
 	began := s.Now()
@@ -95,13 +94,13 @@ func (s *script) took(op *history.Operation) time.Duration {
 	return s.Now() - began
 }
 
-// onlyIn loses all messages of an instance for which pass is false.
+// onlyIn drops all messages of an instance for which pass is false.
 func (s *script) onlyIn(instance protocol.InstanceID, pass func(*protocol.Message) bool) {
 	s.Pass = func(m *protocol.Message) bool { return m.Instance != instance || pass(m) }
 }
 
-// stuck writes until a write waits for the slot of an instance that decides nothing. Earlier writes
-// may first use slots that come before that one.
+// stuck writes until a write waits for the slot of an instance that decides nothing. Earlier writes may first use
+// slots before that one.
 func (s *script) stuck(write func() *history.Operation) *history.Operation {
 	s.t.Helper()
 	for range 5 {
@@ -118,17 +117,17 @@ func (s *script) skips(id protocol.MemberID, instance protocol.InstanceID) uint6
 	return s.Member(id).Of(instance).Inst.Skips()
 }
 
-// TestIdleAndOneWrite: one write, through any instance, takes no longer than it would alone. It
-// needs its leader's disk and one follower's, and the skips need no more time.
+// TestIdleAndOneWrite: one write, through any instance, takes no longer than with a single instance. It needs the
+// disks of its leader and of one follower, and the skips need no additional time.
 func TestIdleAndOneWrite(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		leaders []protocol.MemberID
 		most    time.Duration
 	}{
-		// Two hops and two syncs. One sync waits for the one before it.
+		// Two hops and two syncs. One sync waits for the previous one.
 		{"together", []protocol.MemberID{1, 1, 1}, 9 * time.Millisecond},
-		// The other leaders learn of the write by its append: one more hop, and one more sync.
+		// The other leaders learn of the write from its append: one more hop, and one more sync.
 		{"spread", []protocol.MemberID{1, 2, 3}, 14 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -157,8 +156,8 @@ func TestIdleInstancesSkipAhead(t *testing.T) {
 	s.passes()
 }
 
-// TestSkipsRaceCommands: all instances have commands, one after the other and at once. Meanwhile
-// instances skip for each other.
+// TestSkipsRaceCommands: all instances have commands, sequentially and concurrently. Meanwhile instances skip for
+// each other.
 func TestSkipsRaceCommands(t *testing.T) {
 	for _, leaders := range [][]protocol.MemberID{{1, 1, 1}, {1, 2, 3}} {
 		s := weaveStage(t, 3)
@@ -202,7 +201,7 @@ func TestSkipOfAnOldLeader(t *testing.T) {
 	s.passes()
 }
 
-// TestSkipInATruncatedSuffix: a skip reached nobody. Another leader's skip replaces it.
+// TestSkipInATruncatedSuffix: a skip reached no other member. Another leader's skip replaces it.
 func TestSkipInATruncatedSuffix(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 2, 3)
@@ -242,8 +241,8 @@ func TestOneLeaderIsolated(t *testing.T) {
 	s.passes()
 }
 
-// TestAllLeadersOnTheCrashedMember: one member leads, and it stops. All elections run at once, and
-// then the leaders are again as they should be.
+// TestAllLeadersOnTheCrashedMember: one member leads all instances, and it stops. All elections run at once, and then
+// the preferred leaders lead again.
 func TestAllLeadersOnTheCrashedMember(t *testing.T) {
 	for _, leaders := range []protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny} {
 		s := weaveStage(t, 3, func(set *fault.Settings) { set.Core.Leaders = leaders })
@@ -271,8 +270,8 @@ func TestAllLeadersOnTheCrashedMember(t *testing.T) {
 	}
 }
 
-// TestReadDuringAStall: a read waits for an instance without a leader, even if the read's key has
-// nothing to do with it. A leader that is cut off does not answer for its instance.
+// TestReadDuringAStall: a read waits for an instance without a leader, even if the read's key is not affected by it.
+// A leader that is cut off confirms no read index for its instance.
 func TestReadDuringAStall(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 2, 3)
@@ -344,9 +343,8 @@ func TestCrashBetweenSnapshotAndCuts(t *testing.T) {
 	}
 }
 
-// TestBehindInOneInstance: a member gets nothing of one instance until the others have cut its log.
-// The snapshot that it then gets stands for all instances, also for those in which the member is
-// ahead.
+// TestBehindInOneInstance: a member gets nothing of one instance until the others have cut its log. The snapshot that
+// it then gets is for all instances, including those in which the member is ahead.
 func TestBehindInOneInstance(t *testing.T) {
 	for behind := protocol.InstanceID(1); behind <= 3; behind++ {
 		s := weaveStage(t, 3, func(set *fault.Settings) { set.SnapshotBytes = 2000 })
@@ -362,7 +360,7 @@ func TestBehindInOneInstance(t *testing.T) {
 		s.until("the log is cut", func() bool {
 			return s.Member(1).Of(behind).Inst.Core().Status().First > s.Member(3).Of(behind).Inst.Core().Status().Last+1
 		})
-		s.crash(2) // what is committed now needs 3
+		s.crash(2) // a commit now needs 3
 		s.Pass = nil
 		installs := s.Events.Of(node.SnapshotsInstalled)
 		s.until("a snapshot is installed", func() bool { return s.Events.Of(node.SnapshotsInstalled) > installs })
@@ -372,8 +370,7 @@ func TestBehindInOneInstance(t *testing.T) {
 	}
 }
 
-// TestOneClientThroughAllInstances: commands that are asked for one after the other take effect in
-// that order, whichever instances they go through.
+// TestOneClientThroughAllInstances: sequential commands take effect in their order, whatever their instances.
 func TestOneClientThroughAllInstances(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 2, 3)
@@ -386,8 +383,8 @@ func TestOneClientThroughAllInstances(t *testing.T) {
 		}
 		last = op
 	}
-	// Commands that do not wait for each other may take effect in any order, each of them once. The
-	// member, its leader and the network repeat them.
+	// Concurrent commands may take effect in any order, each of them once. The member, its leader and the network repeat
+	// them.
 	s.Set.Duplicate = 0.5
 	var ops []*history.Operation
 	for n := range 30 {
@@ -402,9 +399,8 @@ func TestOneClientThroughAllInstances(t *testing.T) {
 	s.passes()
 }
 
-// TestBodiesOfSeveralInstances: bodies at the same index of several instances are not confused.
-// That holds for fragments and whole bodies, when they are read, when they are released, and when a
-// snapshot brings them.
+// TestBodiesOfSeveralInstances: bodies at the same index of several instances are distinct, as fragments and whole
+// bodies, when they are read, when they are released, and when they come with a snapshot.
 func TestBodiesOfSeveralInstances(t *testing.T) {
 	for _, tweak := range []func(*fault.Settings){coded(2), func(s *fault.Settings) { coded(2)(s); s.Core.Placement, s.Core.MaxK = protocol.PlacementCopy, 0 }} {
 		s := weaveStage(t, 5, tweak, func(set *fault.Settings) { set.SnapshotBytes = 3000 })
@@ -432,7 +428,7 @@ func TestBodiesOfSeveralInstances(t *testing.T) {
 	}
 }
 
-// known is the members of an instance, as a member has applied its configuration.
+// known returns the members of an instance in the configuration that a member has applied.
 func (s *script) known(id protocol.MemberID, instance protocol.InstanceID) []protocol.MemberID {
 	c := s.Member(id).Of(instance).Config()
 	return c.All()
@@ -478,8 +474,8 @@ func TestChangeInSomeInstances(t *testing.T) {
 	}
 }
 
-// TestRemovedMemberLeads: the leader of an instance is removed, and gets no messages of the first
-// instance any more. Other members tell it.
+// TestRemovedMemberLeads: the leader of an instance is removed, and gets no messages of the first instance any more.
+// Other members report the removal to it.
 func TestRemovedMemberLeads(t *testing.T) {
 	s := weaveStage(t, 4)
 	s.lead(1, 2, 4)
@@ -496,8 +492,8 @@ func TestRemovedMemberLeads(t *testing.T) {
 	s.passes()
 }
 
-// leftOut has the first instance shrink to one member before the others do. A member that it left out lacks
-// its last entries, and one of these began an instance. That instance needs the member for a majority.
+// leftOut shrinks the first instance to one member before the others. A removed member does not have its last
+// entries, and one of these began an instance. That instance needs the member for a majority.
 func leftOut(s *script) {
 	s.lead(5, 2, 2)
 	s.mustAck(s.putIn(1, 5))
@@ -530,8 +526,8 @@ func leftOut(s *script) {
 	s.Pass = nil
 }
 
-// TestAMemberThatOneInstanceLeftOut: it goes on to get that instance's entries, because the others still have
-// it. So the change is finished.
+// TestAMemberThatOneInstanceLeftOut: a removed member still gets that instance's entries, because the other instances
+// still have it. So the change completes.
 func TestAMemberThatOneInstanceLeftOut(t *testing.T) {
 	for _, tweak := range []func(*fault.Settings){
 		func(*fault.Settings) {},
@@ -547,8 +543,8 @@ func TestAMemberThatOneInstanceLeftOut(t *testing.T) {
 	}
 }
 
-// statelessVoter has a learner take the place of the only voter. It gets the first instance's log,
-// but not those of two instances that are retired. So it must not count before it has a snapshot.
+// statelessVoter replaces the only voter by a learner. It gets the first instance's log, but not those of two retired
+// instances. So it must not count before it has a snapshot.
 func statelessVoter(s *script) {
 	s.lead(1, 1, 1)
 	s.mustAck(s.putIn(2, 1))
@@ -581,8 +577,8 @@ func TestALearnerWithoutTheStateDoesNotTakeThePlaceOfTheVoter(t *testing.T) {
 	require.Nil(t, s.end())
 }
 
-// TestASoleVoterWithoutTheStateAsksALearner: the same by a broken rule, while another learner has the
-// state. The only voter asks it.
+// TestASoleVoterWithoutTheStateAsksALearner: the same with a broken rule, while another learner has the state. The
+// only voter asks it.
 func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
 	s := newStage(t, 1, string(raft.MutantCountStateless), woven)
 	s.lead(1, 1, 1)
@@ -617,23 +613,22 @@ func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
 	s.passes()
 }
 
-// stopStates lets the state machines of these members stand still.
+// stopStates stalls the state machines of these members.
 func (s *script) stopStates(ids ...protocol.MemberID) {
 	for _, id := range ids {
 		s.Member(id).Lagging = s.Now() + 100*stageElection
 	}
 }
 
-// goOn lets the state machines of these members go on. They come there by a restart, because what they
-// have in hand waits.
+// goOn ends the stall of the state machines of these members, by a restart, because their items in hand wait.
 func (s *script) goOn(ids ...protocol.MemberID) {
 	s.crash(ids...)
 	s.start(ids...)
 }
 
-// TestAReshapeDoesNotWaitForTheStateMachine: the state machines of all members stand still, and the number of
-// instances changes twice. New instances begin, elect and decide. After a crash the members find that
-// again, although no state knows of it. What was asked for meanwhile takes effect once.
+// TestAReshapeDoesNotWaitForTheStateMachine: the state machines of all members are stalled, and the number of
+// instances changes twice. New instances begin, elect and decide. After a crash the members recover that, although it
+// is in no state. Requests meanwhile take effect once.
 func TestAReshapeDoesNotWaitForTheStateMachine(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 1, 1)
@@ -645,7 +640,7 @@ func TestAReshapeDoesNotWaitForTheStateMachine(t *testing.T) {
 			return !slices.ContainsFunc(s.Members, func(m *node.Member) bool { return len(m.InForce) != n })
 		}
 	}
-	late := s.put(1) // what is in hand first waits as well
+	late := s.put(1) // the first item in hand waits as well
 	s.wait(0.5)
 	s.Member(1).Step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(5)}})
 	s.until("instances 4 and 5 have begun", inForce(5))
@@ -655,7 +650,7 @@ func TestAReshapeDoesNotWaitForTheStateMachine(t *testing.T) {
 	s.Member(1).Step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(2)}})
 	s.until("instances 3, 4 and 5 are retired", inForce(2))
 	read := s.get(1)
-	s.wait(12) // longer than a retired instance stays otherwise
+	s.wait(12) // longer than a retired instance is kept otherwise
 	for id := range protocol.MemberID(3) {
 		require.Equal(t, 3, position(id+1), "no state has come there")
 		require.NotEmpty(t, s.Member(id+1).Retired, "no snapshot says that they are retired")
@@ -669,8 +664,8 @@ func TestAReshapeDoesNotWaitForTheStateMachine(t *testing.T) {
 	s.passes()
 }
 
-// TestAnInstanceThatHasNotHeardOfItsRetirement: it is not in force any more, and a tick comes before it hears
-// of that. Leaders take turns by their instances' places, and it has none.
+// TestAnInstanceThatHasNotHeardOfItsRetirement: an instance is not active any more, and has a tick before it learns
+// that. Leaders take turns by the positions of their instances, and it has none.
 func TestAnInstanceThatHasNotHeardOfItsRetirement(t *testing.T) {
 	s := weaveStage(t, 3, func(set *fault.Settings) { set.Core.Leaders = protocol.LeadersSpread })
 	s.lead(1, 2, 3)

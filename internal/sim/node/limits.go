@@ -23,9 +23,11 @@ func (m *Member) JudgeLogSize() error {
 	limit *= int64(max(len(m.InForce), s.Instances)) // the logs of retired instances stay
 	switch {
 	case m.Env.Set.ByKey():
-		limit *= 4 // a command stands in a cell when it is preaccepted, when another ballot is promised, when it is decided, and then in the log
+		// A command is written to a cell at its preaccept, at the promise of another ballot and at its decision, and then
+		// to the log.
+		limit *= 4
 	case m.Env.Set.Protocol.Core.Cells.Accepted() != nil:
-		limit *= 2 // an entry stands in a cell, and then in the log
+		limit *= 2 // an entry is written to a cell, and then to the log
 	}
 	if size := m.Log.Size(); size > limit {
 		return fmt.Errorf("the log of member %s takes %d bytes; with a snapshot every %d bytes it should be below %d", m.ID, size, s.SnapshotBytes, limit)
@@ -53,7 +55,8 @@ func (s *MemberInstance) Judge() {
 	if w.Set.Woven() && s.ticked {
 		w.Violate(m.ID, s.Inst.Check())
 	}
-	if !s.Leads() || w.Set.Protocol.Core.Judged.ManyLead || w.Set.ByKey() { // who leads there follows from the log, and is asked for nothing more
+	// The leader there follows from the log, and is not judged here.
+	if !s.Leads() || w.Set.Protocol.Core.Judged.ManyLead || w.Set.ByKey() {
 		return
 	}
 	now := s.Inst.Core().Status()

@@ -87,7 +87,7 @@ type drive struct {
 	// Strangers is the number of times that the member got another disk. Restored: it is an old copy.
 	Strangers int
 	Restored  bool
-	Doubt     *Doubt // set: it runs on a hot copy, and has no message yet of the leader that knows which entries are missing
+	Doubt     *Doubt // set: it runs on a hot copy, without a message yet of the leader that knows the missing entries
 	Lives     uint64 // the incarnations that began on the disk
 	Backup    *Backup
 	// Stalled is the end of the disk's stall. Sluggish is the latest end of a sync that began while the disk was slow.

@@ -24,7 +24,7 @@ const sentOften = 8
 type waste struct {
 	term  protocol.Term
 	sent  map[protocol.MemberID]*sentTo
-	costs map[protocol.Index]int64 // of all committed entries up to an index, since the member started or was sent a snapshot
+	costs map[protocol.Index]int64 // of committed entries up to an index, since a start or a sent snapshot
 	last  protocol.Index
 	// marks are the durable snapshots, ascending. A leader counts the retained entries from the last one before.
 	marks []protocol.Index

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// snapshotBytes is after how many bytes of log there is a snapshot. It is small, so that a long
-	// run needs no more memory than a short one. Snapshots cost nothing here.
+	// snapshotBytes is the number of bytes of log between snapshots. It is small, so that a long run needs no more
+	// memory than a short one. Snapshots cost nothing here.
 	snapshotBytes = 4 << 20
 	// keepLogBytes is the default of braid.Options.KeepLogBytes.
 	keepLogBytes = 1 << 30
 )
 
-// applyThread is the thread that applies what instances commit. [apply.Apply] decides how. apply is the
-// world and the state machine of apply.Apply, and counts what applying costs.
+// applyThread is the thread that applies committed entries. It executes [apply.Apply]. It is the world and the state
+// machine of apply.Apply, and counts the costs of applying.
 type applyThread struct {
 	m      *node
 	thread *thread
@@ -31,12 +31,12 @@ type applyThread struct {
 	steps  *apply.Apply
 	known  *apply.Applied
 
-	// The turn that runs: what it costs, and what is handed on when it ends.
+	// The current turn: its costs, and the results that it publishes at its end.
 	cost  spend
 	items []apply.ApplyItem // a buffer
 	again []apply.ApplyItem
-	news  bool // of how far it has applied
-	// commands is how many the state machine was given.
+	news  bool // its applied index has changed
+	// commands is the number of commands that the state machine got.
 	commands int64
 	cuts     []apply.Written
 }
@@ -106,7 +106,7 @@ func (a *applyThread) finish() {
 
 func noStreams(protocol.MemberID) protocol.Index { return 0 }
 
-// settled counts the cost of a batch that is settled.
+// settled counts the cost of a batch that is resolved.
 func (a *applyThread) settled(b *intake.Batch) {
 	a.cost.on(a.m.w.costs.Settle, len(b.Done), 0)
 	a.m.proposals.Settled(b)
@@ -148,7 +148,7 @@ func (a *applyThread) Restored(*apply.Applier, protocol.InstanceID, protocol.Ind
 	return nil
 }
 
-// Cut has the instances cut their logs when the turn ends.
+// Cut lets the instances cut their logs at the end of the turn.
 func (a *applyThread) Cut(meta *member.Meta, bytes int64) {
 	a.cuts = append(a.cuts, apply.Written{Meta: *meta, Bytes: bytes})
 }
@@ -167,7 +167,7 @@ func (a *applyThread) Prune(protocol.Position) error { return nil }
 
 func (a *applyThread) Tell(apply.ApplyNews) {}
 
-// machineOf is the state machine of a member. It does nothing, which costs something.
+// machineOf is the state machine of a member. It does nothing; only calling it has a cost.
 type machineOf struct{ a *applyThread }
 
 func (m machineOf) Apply(commands []member.Command) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// billed is an instance's core that counts what its steps cost.
+// billed is an instance's core that counts the costs of its steps.
 type billed struct {
 	protocol.Core
 	l *loop
@@ -45,8 +45,7 @@ func (b *billed) Step(now time.Duration, in protocol.Input, eff *protocol.Effect
 	}
 }
 
-// measure has a turn for each thing that happened, and measures how long the instance takes to take
-// it in.
+// measure runs a turn for each input, and measures how long the instance takes to process it.
 func (l *loop) measure() {
 	m, written := l.m.w.meter, l.durable > l.told
 	t := l.takeAll()
@@ -67,7 +66,8 @@ func (l *loop) measure() {
 	l.end()
 }
 
-// measured measures a turn, without what is measured by itself within it. brings is how many entries it takes in.
+// measured measures a turn, except for the parts that are measured separately. brings is the number of entries that
+// it processes.
 func (l *loop) measured(m *meter, kind meterKind, brings int, t instance.Happened) {
 	l.committed, m.inner = 0, 0
 	began := time.Now()

@@ -22,9 +22,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Calibrate measures on this machine what the pieces of the work cost that these runs are made of: in about two seconds, and
-// as much again for each protocol with a hundred members. dir is a directory on the disk to measure; nothing is left in it. The
-// machine should have nothing else to do.
+// Calibrate measures the costs of the parts of a run on this machine: in about two seconds, and two more for each
+// protocol with a hundred members. dir is a directory on the disk to measure; nothing is left in it. The machine
+// should be idle.
 func Calibrate(ctx context.Context, dir string, runs []Config) (Costs, error) {
 	c := Costs{Factor: 1, Steps: map[string][]Steps{}}
 	c.memory()
@@ -44,14 +44,14 @@ func Calibrate(ctx context.Context, dir string, runs []Config) (Costs, error) {
 
 const (
 	small = 16       // bytes of a command
-	many  = 256      // parts of something that has many
-	large = 64 << 10 // bytes of something large
-	times = 400      // how often something short is measured
+	many  = 256      // parts of a large item
+	large = 64 << 10 // bytes of a large item
+	times = 400      // measurements of a short operation
 )
 
 var session = protocol.Session{Member: 1, Incarnation: 1}
 
-// sealed is a batch of so many commands of so many bytes, with index 1.
+// sealed returns a batch with the given number of commands and bytes of each, with index 1.
 func sealed(commands, bytes int, done intake.Done) *intake.Batch {
 	b := intake.NewBatch(0, commands*(bytes+3), commands)
 	for range commands {
@@ -62,7 +62,7 @@ func sealed(commands, bytes int, done intake.Done) *intake.Batch {
 	return b
 }
 
-// memory measures the pieces that need neither disk nor network.
+// memory measures the parts that need neither disk nor network.
 func (c *Costs) memory() {
 	one, keyed := submitCost(1, false), submitCost(1, true)
 	c.Submit.Once, c.Submit.Each = submitted(one, submitCost(many, false))
@@ -77,7 +77,7 @@ func (c *Costs) memory() {
 	c.messages()
 }
 
-// submitCost is the cost of a command that is given to a member, in batches of so many.
+// submitCost returns the cost of submitting a command to a member, in batches of the given number.
 func submitCost(commands int, keyed bool) float64 {
 	done, now := intake.Done(func(any, error) {}), func() time.Duration { return 0 }
 	command := make([]byte, small)
@@ -94,20 +94,20 @@ func submitCost(commands int, keyed bool) float64 {
 			}
 			mu.Unlock()
 			if err != nil {
-				panic(err) // there is room
+				panic(err) // there is space
 			}
 		}
 	}) / many
 }
 
-// submitted splits the cost of a command in a batch of its own by that of a command among many.
+// submitted derives the costs per batch and per command from those of a single command and of one among many.
 func submitted(alone, among float64) (once, each float64) {
 	once = max(0, alone-among) * many / (many - 1)
 	return once, max(0, alone-once)
 }
 
-// applyCost is the cost of applying a commitment of so many entries with so many commands each,
-// where two instances are woven. own: this member proposed them.
+// applyCost returns the cost of applying a commitment with the given number of entries and of commands in each, with
+// two merged instances. own: this member proposed them.
 func applyCost(entries, commands int, own bool) float64 {
 	begin := order.Begin(2, true)
 	applier := apply.NewApplier(nothing{}, member.Bootstrap(begin, nil), session, 0, nil)
@@ -139,7 +139,7 @@ func applyCost(entries, commands int, own bool) float64 {
 	}) / float64(len(next))
 }
 
-// idleWorld is what a apply.Apply asks of the member around it that only applies.
+// idleWorld is the world of an apply.Apply on a member that only applies.
 type idleWorld struct {
 	apply.ApplyWorld
 	known *apply.Applied
@@ -152,7 +152,7 @@ func (w idleWorld) Publish(a *apply.Applier) error {
 	return nil
 }
 
-// messages measures what a byte of a message costs where it is decoded.
+// messages measures the cost of a message's byte at its decoding.
 func (c *Costs) messages() {
 	done := intake.Done(func(any, error) {})
 	codec := registry.Find("raft").Core.Codec
@@ -176,8 +176,7 @@ func (c *Costs) messages() {
 	c.Unpack.Byte = max(0, decode(large)-decode(small)) / large
 }
 
-// turnCost is the cost of a turn of a loop that finds nothing to do: being woken, looking at the
-// queue, the clock, a timer.
+// turnCost returns the cost of an empty turn of a loop: the wakeup, the check of the queue, the clock, a timer.
 func turnCost() float64 {
 	var mu sync.Mutex
 	wake, stop := make(chan struct{}, 1), make(chan struct{})
@@ -206,8 +205,8 @@ func turnCost() float64 {
 	}) / many
 }
 
-// wakeCost is how long a sleeping goroutine takes until it runs on another core. If there is no
-// other core, it is how long a change between goroutines takes.
+// wakeCost returns the time until a sleeping goroutine runs on another core. If there is no other core, it is the
+// time of a switch between goroutines.
 func wakeCost(ctx context.Context) float64 {
 	wake, ran := make(chan time.Time, 1), make(chan float64)
 	done := make(chan struct{})
@@ -289,7 +288,7 @@ func (c *Costs) storage(dir string) error {
 	return nil
 }
 
-// stored is a log on disk that is measured.
+// stored is a log on disk for measurements.
 type stored struct {
 	log   *wal.Log
 	index uint64
@@ -316,7 +315,7 @@ func (s *stored) note(err error) {
 	}
 }
 
-// syncs measures, each time, how long it takes to write records and sync.
+// syncs measures each write of records with its sync.
 func (s *stored) syncs(times, records, bytes int) (took []float64) {
 	for range times {
 		r := s.records(records, bytes)
@@ -328,7 +327,7 @@ func (s *stored) syncs(times, records, bytes int) (took []float64) {
 	return took
 }
 
-// append measures how long it takes to put records into the buffer.
+// append measures the time to put records into the buffer.
 func (s *stored) append(records, bytes int) float64 {
 	var r []wal.Record
 	return typical(times/8, func() {
@@ -337,7 +336,7 @@ func (s *stored) append(records, bytes int) float64 {
 	}, func() { s.note(s.log.Append(r)) })
 }
 
-// processCPU is the CPU time of this process.
+// processCPU returns the CPU time of this process.
 func processCPU() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

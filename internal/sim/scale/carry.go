@@ -9,8 +9,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// carry notes what a turn wants; it leaves when the turn is over. There are no reads, bodies, snapshots of other members
-// or changes of the membership, so nothing of that comes.
+// carry records the output of a turn, which leaves when the turn is over. There are no reads, bodies, snapshots of
+// other members or membership changes.
 func (l *loop) carry(t *instance.Turn) {
 	w := l.m.w
 	if t.AskMissing != 0 || t.Install != nil {
@@ -54,7 +54,7 @@ func (l *loop) carry(t *instance.Turn) {
 	w.note(t.Departed)
 }
 
-// suspect has the other instances take in that a leader has not been heard for too long.
+// suspect tells the other instances that a leader was silent for too long.
 func (l *loop) suspect(leader protocol.MemberID) {
 	for _, o := range l.m.loops {
 		if o != l {
@@ -63,7 +63,8 @@ func (l *loop) suspect(leader protocol.MemberID) {
 	}
 }
 
-// NoteLoad implements instance.Source, as Waiting, TakeBatch and TakeReads do. It also ends the measurement of a proposal.
+// NoteLoad implements instance.Source, as Waiting, TakeBatch and TakeReads do. It also ends the measurement of a
+// proposal.
 func (l *loop) NoteLoad(load instance.Load) {
 	l.load = load
 	if m := l.m.w.meter; m != nil {
@@ -103,8 +104,8 @@ func (l *loop) Frame(m *protocol.Message) ([][]byte, error) {
 	return l.m.framer.Frame(m)
 }
 
-// Transmit implements instance.Links. The message is the one that was framed last. All streams of the
-// instance share a link here.
+// Transmit implements instance.Links. The message is the last one that was framed. All streams of the instance share
+// a link here.
 func (l *loop) Transmit(_ protocol.MemberID, _ uint32, parts [][]byte) bool {
 	f := newFrame(l.framed, parts)
 	l.cost.on(l.m.w.steps.Frame, len(f.msg.Entries), 0)
@@ -115,7 +116,7 @@ func (l *loop) Transmit(_ protocol.MemberID, _ uint32, parts [][]byte) bool {
 	return true
 }
 
-// siblings are the instances of a member, for the turn of one of them. All are always in force.
+// siblings are the instances of a member, for the turn of one of them. All are always active.
 type siblings struct{ of *loop }
 
 // IDs implements instance.Siblings, as the methods below do.
@@ -125,10 +126,10 @@ func (s siblings) Load(i int) instance.Load { return s.of.m.loops[i].load }
 
 func (s siblings) Status(i int) *protocol.Status { return s.of.m.loops[i].status }
 
-// Wake has an instance woken when the turn ends.
+// Wake wakes an instance at the end of the turn.
 func (s siblings) Wake(i int) { s.of.wakes = append(s.of.wakes, s.of.m.loops[i]) }
 
-// behindError says that a member is so far behind that it needs a snapshot.
+// behindError reports that a member is so far behind that it needs a snapshot.
 type behindError struct{ member protocol.MemberID }
 
 func (e *behindError) Error() string {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Measurement is what a cluster on this machine did. All members and the load share the machine, so
-// Config says Shared and has the machine's cores. A figure of 0 was not measured.
+// Measurement is the performance of a cluster on this machine. All members and the load share the machine, so Config
+// has Shared and the machine's cores. A figure of 0 was not measured.
 type Measurement struct {
 	Name       string        `json:"name"`
-	Config     Config        `json:"-"` // its Costs do not matter
+	Config     Config        `json:"-"` // its Costs are ignored
 	Throughput float64       `json:"throughput_per_s"`
 	P50        time.Duration `json:"p50_ns,omitempty"`
 	CPU        time.Duration `json:"cpu_ns_per_op,omitempty"`
@@ -50,15 +50,14 @@ func off(model, measured float64) float64 {
 }
 
 const (
-	// leastFactor and mostFactor bound what Fit finds.
+	// leastFactor and mostFactor bound the result of Fit.
 	leastFactor, mostFactor = 1. / 4, 16.
 	fitSteps                = 10 // halvings: within half a percent
 )
 
-// Fit returns the costs with the factor that makes the model's throughput right on average: the
-// geometric mean of ThroughputOff is 1. The measurements should be of clusters that the processor
-// limits. If something else limits them, the factor shows nothing. Nothing else in the model is
-// fitted.
+// Fit returns the costs with the factor that makes the model's throughput correct on average: the geometric mean of
+// ThroughputOff is 1. The measurements should be of CPU-bound clusters. Otherwise the factor has no meaning. Nothing
+// else in the model is fitted.
 func Fit(c Costs, measured []Measurement) (Costs, error) {
 	low, high := leastFactor, mostFactor
 	for range fitSteps {

@@ -12,39 +12,37 @@ import (
 
 // Config is one simulated run.
 type Config struct {
-	// Protocol is its name in the registry. It runs in its own order. "": raft.
+	// Protocol is the protocol's name in the registry. It runs in its own order. "": raft.
 	Protocol  string
 	Nodes     int // members
-	Instances int // or groups of keys; 0: one. Only protocols that have several have more
-	// Spread makes the members share the leadership of woven instances. Else one member leads all.
+	Instances int // or groups of keys; 0: one. Only protocols with several instances have more
+	// Spread distributes the leadership of merged instances over the members. Otherwise one member leads all.
 	Spread bool
-	// Everywhere gives commands to all members alike. Else they are given to the members that lead at the beginning.
+	// Everywhere distributes commands over all members. Otherwise the initial leaders get them.
 	Everywhere bool
 	// Own are the protocol's own settings.
 	Own setting.Values
 
-	// Cores is how many cores each member's machine has for braid. Every member that takes commands
-	// has one more core for the load, as in the paper.
+	// Cores is the number of cores that each member's machine has for braid. Every member that takes commands has one
+	// more core for the load, as in the paper.
 	Cores int
-	// Shared puts all members and the load on one machine with this many cores and one disk. It
-	// serves to compare the model with what can be measured here.
+	// Shared puts all members and the load on one machine with this many cores and one disk, to compare the model with
+	// measurements on this machine.
 	Shared bool
 
-	// Cards is how many network cards a member has; 0: one. Instance i uses the card whose number
-	// is i modulo Cards. Bandwidth is that of each card, in bytes a second in each direction; 0: no
-	// limit.
+	// Cards is the number of network cards of a member; 0: one. Instance i uses card i modulo Cards. Bandwidth is that
+	// of each card, in bytes a second in each direction; 0: no limit.
 	Cards     int
 	Bandwidth float64
-	// Latency is how long a message is on its way, besides the time for its bytes; 0: as long as
-	// over loopback.
+	// Latency is the delay of a message, in addition to the time for its bytes; 0: that of loopback.
 	Latency time.Duration
 
 	Payload int // bytes of a command
-	// Rate is commands a second, of all members together. Commands that are due while Inflight wait
-	// for their results are dropped. 0: always Inflight commands wait.
+	// Rate is commands a second, of all members together. Commands that are due while Inflight wait for their results
+	// are dropped. 0: Inflight commands wait at any time.
 	Rate     float64
 	Inflight int
-	// Conflicts is the share of commands that touch one key that all use. The others touch some of so many Keys, in groups that
+	// Conflicts is the share of commands on one key that all members use. The others touch Keys keys, in groups that
 	// only one member uses; 0: each has a key of its own.
 	Conflicts float64
 	Keys      int
@@ -52,11 +50,11 @@ type Config struct {
 	// number, and 1 MiB. NoBatching is an entry for each command, and a message for each entry.
 	MaxBatchCommands, MaxBatchBytes int
 	NoBatching                      bool
-	// Depth is how many batches of a member an instance may have at once; 0: adaptive.
+	// Depth is the maximal number of concurrent batches of a member in an instance; 0: adaptive.
 	Depth int
 
-	// Warmup is simulated before Duration, which counts; 0: a quarter of Duration. If Commands is not 0, either ends when so many
-	// commands have come through, if that is sooner.
+	// Warmup is simulated before Duration, which counts; 0: a quarter of Duration. If Commands is not 0, each of them
+	// ends after that many completed commands, if that is sooner.
 	Warmup, Duration time.Duration
 	Commands         int64
 	Seed             uint64
@@ -91,10 +89,10 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.Costs.validate(&c)
 }
 
-// maxNodes is how many members there can be.
+// maxNodes is the maximal number of members.
 const maxNodes = 128
 
-// checkProtocol refuses what the protocol does not have.
+// checkProtocol refuses options that the protocol does not have.
 func (c *Config) checkProtocol() error {
 	p := registry.Find(c.Protocol)
 	if p == nil {
@@ -116,19 +114,19 @@ func (c *Config) checkProtocol() error {
 	return nil
 }
 
-// ConfigError says what is wrong with a Config.
+// ConfigError reports an invalid Config.
 type ConfigError struct{ Detail string }
 
 func (e *ConfigError) Error() string { return "scale: " + e.Detail }
 
 // Result is the outcome of a run.
 type Result struct {
-	// Throughput is commands a second that were applied on the member that proposed them, in the
-	// time that counts. Dropped is how many commands were due and not proposed.
+	// Throughput is commands a second that were applied on the member that proposed them, in the measured time. Dropped
+	// is the number of commands that were due and not proposed.
 	Throughput float64 `json:"throughput_per_s"`
 	Commands   int64   `json:"commands"`
 	Dropped    int64   `json:"dropped"`
-	// The latencies are from when a command was due until its result.
+	// The latencies are from the time at which a command was due until its result.
 	P50 time.Duration `json:"p50_ns"`
 	P90 time.Duration `json:"p90_ns"`
 	P99 time.Duration `json:"p99_ns"`
@@ -139,12 +137,12 @@ type Result struct {
 	Fsyncs   float64 `json:"fsyncs_per_s"`
 	Messages float64 `json:"messages_per_s"`
 	Bytes    float64 `json:"bytes_per_s"`
-	// Egress is bytes a second that the first instance's leader sends.
+	// Egress is the bytes a second that the first instance's leader sends.
 	Egress float64 `json:"egress_bytes_per_s"`
-	// Cores is how many cores each machine uses on average: first the members' machines, then those
-	// of the load.
+	// Cores is the number of cores that each machine uses on average: first the members' machines, then those of the
+	// load.
 	Cores []float64 `json:"cores_used"`
-	// Threads says how much of a core each thread of the first instance's leader uses.
+	// Threads is the share of a core that each thread of the first instance's leader uses.
 	Threads []Use `json:"threads"`
 	// CPU is the CPU time of all machines together for each command.
 	CPU time.Duration `json:"cpu_ns_per_op"`

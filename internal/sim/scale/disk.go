@@ -8,17 +8,17 @@ import (
 	"github.com/braidlog/braid/internal/wal"
 )
 
-// disk is a member's log writer. [wal.Commits] decides which records one sync covers. The log lies
-// in memory, so that its steps take no time but what is billed. An idle log is not sealed.
+// disk is a member's log writer. [wal.Commits] decides which records one sync covers. The log is in memory, so that
+// its steps take only the billed time. An idle log is not sealed.
 type disk struct {
 	m      *node
 	thread *thread
 	log    *wal.Log
 	steps  *wal.Commits
 
-	records int   // that wait
-	syncing bool  // the disk is busy, or will be when the turn ends
-	bytes   int64 // that are synced now
+	records int   // waiting
+	syncing bool  // the disk is busy, or will be at the end of the turn
+	bytes   int64 // in the current sync
 }
 
 func newDisk(m *node) (*disk, error) {
@@ -37,7 +37,7 @@ func atOnce(do func()) (wait func()) {
 	return func() {}
 }
 
-// submit hands over what a turn of an instance wants of the log.
+// submit queues the log work of a turn of an instance.
 func (d *disk) submit(l *loop, work *logWork) {
 	if work.cut > 0 {
 		d.steps.Compact(uint32(l.instance), uint64(work.cut))
@@ -51,11 +51,11 @@ func (d *disk) submit(l *loop, work *logWork) {
 	}
 }
 
-// work does what comes before a sync.
+// work runs the steps before a sync.
 func (d *disk) work() (cost spend) {
 	c := &d.m.w.costs
 	for !d.syncing && d.steps.Gather() {
-		if jobs, _ := d.steps.Queued(); jobs == 0 && d.records > 0 { // they are under way now
+		if jobs, _ := d.steps.Queued(); jobs == 0 && d.records > 0 { // they are in the sync now
 			d.bytes = d.steps.Stats().PendingBytes
 			cost.on(c.Record, d.records, int(d.bytes))
 			d.records = 0
@@ -69,7 +69,7 @@ func (d *disk) work() (cost spend) {
 	return cost
 }
 
-// finish waits for the disk. The processor's part is over.
+// finish waits for the disk. The CPU's part is over.
 func (d *disk) finish() {
 	if !d.syncing {
 		return
@@ -83,7 +83,7 @@ func (d *disk) finish() {
 	w.after(time.Duration(max(0, took)), d.synced)
 }
 
-// synced goes on behind the sync: those who wait are told.
+// synced continues after the sync, and notifies the waiting instances.
 func (d *disk) synced() {
 	w := d.m.w
 	w.tally.syncs += w.one()

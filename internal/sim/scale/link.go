@@ -13,9 +13,9 @@ type link struct {
 	from, to *node
 	instance protocol.InstanceID
 	out, in  *thread
-	queue    []frame // to be written
+	queue    []frame // to write
 	writing  []frame
-	came     []frame // to be read
+	came     []frame // to read
 	reading  []frame
 }
 
@@ -23,10 +23,10 @@ type link struct {
 type frame struct {
 	msg   *protocol.Message
 	bytes int
-	wire  []byte // where costs are measured
+	wire  []byte // only when costs are measured
 }
 
-const frameHead = 12 // the bytes that the transport adds
+const frameHead = 12 // the overhead of the transport
 
 func newFrame(m *protocol.Message, parts [][]byte) frame {
 	f := frame{msg: m, bytes: frameHead}
@@ -79,7 +79,7 @@ func (l *link) written() {
 	})
 }
 
-// readBuffer is how many bytes one system call receives, as in transport.
+// readBuffer is the maximal number of bytes of one receiving system call, as in transport.
 const readBuffer = 64 << 10
 
 func (l *link) read() (cost spend) {
@@ -98,8 +98,8 @@ func (l *link) read() (cost spend) {
 	return cost
 }
 
-// decode measures what it costs to decode a message, where costs are measured. What an instance gets is the message as it
-// was sent.
+// decode measures the cost of decoding a message, when costs are measured. The instance gets the message as it was
+// sent.
 func (l *link) decode(f *frame) {
 	if w := l.to.w; w.meter != nil {
 		w.note(w.meter.decode(f, w.protocol.Core.Codec))
@@ -128,11 +128,11 @@ func sum(frames []frame) (bytes int) {
 // card is one direction of a network card.
 type card struct {
 	w    *world
-	free time.Duration // until when it sends, or receives, everything so far
-	sent float64       // bytes, in the time that counts
+	free time.Duration // the end of everything that it has to send, or receive, so far
+	sent float64       // bytes, in the measured time
 }
 
-// pass returns when so many bytes, the first of which come at a certain time, have passed.
+// pass returns the time at which a number of bytes have passed, if the first one arrives at a given time.
 func (c *card) pass(at time.Duration, bytes int) time.Duration {
 	if c.w.cfg.Bandwidth == 0 {
 		if c.w.counts() {

@@ -6,50 +6,49 @@ import (
 	"time"
 )
 
-// load is the program on a member that takes commands. It is a thread that gives commands to the
-// member when they are due, and counts the results.
+// load is the program on a member that takes commands. It is a thread that submits commands to the member when they
+// are due, and counts the results.
 type load struct {
 	m      *node
 	thread *thread
-	// interval is the time between two commands, in nanoseconds; 0: as many commands as Inflight
-	// allows.
+	// interval is the time between two commands, in nanoseconds; 0: only Inflight limits them.
 	interval float64
-	inflight int // at most
+	inflight int // maximal
 	origin   time.Duration
-	due      int64    // commands that were given to the member or dropped
-	under    int      // commands that are not applied here yet; ≤ inflight
-	next     group    // given to the member at the end of the turn
-	answered []*offer // of which something is applied since the last turn of what applies
+	due      int64    // commands that were submitted or dropped
+	under    int      // commands that are not applied on this member yet; ≤ inflight
+	next     group    // submitted at the end of the turn
+	answered []*offer // with commands that were applied since the last turn of the apply thread
 }
 
-// group is commands that were due at even intervals from first to last.
+// group has commands that were due at even intervals from first to last.
 type group struct {
 	n           int
 	first, last time.Duration
 }
 
-// part is the commands of a group from one on up to another.
+// part returns a range of the commands of a group.
 func (g group) part(from, to int) group {
 	step := float64(g.last-g.first) / float64(max(1, g.n-1))
 	at := func(i int) time.Duration { return g.first + time.Duration(float64(i)*step) }
 	return group{to - from, at(from), at(to - 1)}
 }
 
-// offer is a group that was given to a member. Its commands count as applied in their order. Where they are applied in
-// another one that moves a latency from one command to another of the same turn.
+// offer is a group that was submitted to a member. Its commands count as applied in their order. If the real order is
+// different, that exchanges latencies of commands in the same turn.
 type offer struct {
 	group
 	applied, noted int // noted ≤ applied ≤ n
 }
 
 const (
-	// loadTurn is how many commands the load gives to the member in one turn, at most.
+	// loadTurn is the maximal number of commands that the load submits in one turn.
 	loadTurn = 256
-	// loadPause is how long the load sleeps at least if nothing is due.
+	// loadPause is the minimal sleep of the load if nothing is due.
 	loadPause = 25 * time.Microsecond
 )
 
-// newLoad is one of several. At a rate they take turns, each with a share of it.
+// newLoad returns one of several loads. With a rate they take turns, each with a share of it.
 func newLoad(m *node, cpu *machine, rate float64, inflight, turn, of int) *load {
 	l := &load{m: m, inflight: (inflight + of - 1) / of, origin: m.w.now}
 	if rate > 0 {
@@ -89,7 +88,7 @@ func (l *load) work() spend {
 	return spend(c.Once*float64(batches) + c.Each*float64(l.next.n))
 }
 
-// drop drops commands that are due beyond the limit.
+// drop drops commands that exceed the limit when they are due.
 func (l *load) drop(n int64) {
 	l.due += max(0, n)
 	if l.m.w.counts() {
@@ -112,7 +111,7 @@ func (l *load) finish() {
 	}
 }
 
-// offer gives commands to the member.
+// offer submits commands to the member.
 func (l *load) offer(g group) {
 	o := &offer{group: g}
 	done := func(_ any, err error) {
@@ -127,7 +126,7 @@ func (l *load) offer(g group) {
 	}
 }
 
-// applied counts the results that have come.
+// applied counts the results.
 func (l *load) applied() {
 	w := l.m.w
 	before := l.under
@@ -149,7 +148,7 @@ func (l *load) applied() {
 	}
 }
 
-// tally counts in the time that counts.
+// tally has the counters of the measured time.
 type tally struct {
 	commands, dropped               int64
 	batches, skips, syncs, messages int64
@@ -164,7 +163,7 @@ const (
 	noteParts      = 8
 )
 
-// note counts the latencies of a group whose results came at a given time.
+// note counts the latencies of a group with results at a given time.
 func (t *tally) note(g group, at time.Duration) {
 	parts := min(g.n, noteParts)
 	for i := range parts {
@@ -175,7 +174,7 @@ func (t *tally) note(g group, at time.Duration) {
 	}
 }
 
-// quantile is the latency that this share of the commands did not exceed; 0 if there were none.
+// quantile returns the latency that this share of the commands did not exceed; 0 without commands.
 func (t *tally) quantile(q float64) time.Duration {
 	left := int64(math.Ceil(q * float64(t.commands)))
 	i := slices.IndexFunc(t.latencies[:], func(n int64) bool {

@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// loop is an instance's event loop on a member. [instance.Hosted] decides what happens in a turn. The
-// loop counts what the turn costs (see carry.go), and hands on what the turn wants when that time is over.
+// loop is an instance's event loop on a member. [instance.Hosted] executes a turn. The loop counts the turn's costs
+// (see carry.go), and publishes its output when that time is over.
 type loop struct {
 	m        *node
 	instance protocol.InstanceID
@@ -22,21 +22,20 @@ type loop struct {
 	sender   instance.Sender
 	thread   *thread
 
-	// What waits for the next turn.
+	// Input of the next turn.
 	inputs  []protocol.Input
 	jobs    []func()
 	bytes   int           // of messages in inputs
 	tick    bool          // a tick is due
 	durable uint64        // the last step that is durable
 	told    uint64        // the last step that the instance knows to be durable; ≤ durable
-	timer   time.Duration // when the thread is woken for proposals that wait; if past, nothing is planned
+	timer   time.Duration // when the thread is woken for waiting proposals; if past, nothing is scheduled
 
-	saved  member.Saved // of no snapshot: the model writes none
+	saved  member.Saved // empty: the model writes no snapshot
 	load   instance.Load
 	status *protocol.Status
 
-	// The turn that runs: what it costs, how many entries it commits, the message that it frames,
-	// and what is handed on when it ends.
+	// The current turn: its costs, the number of entries that it commits, the message that it frames, and its output.
 	cost      spend
 	committed int
 	framed    *protocol.Message
@@ -47,8 +46,8 @@ type loop struct {
 	taken     []protocol.Input // a buffer
 }
 
-// logWork is what a turn hands to the log: records of all steps up to seq, or with cut the end of
-// the log that is given up.
+// logWork is a turn's work for the log: records of all steps up to seq, or with cut the end of the deleted part of
+// the log.
 type logWork struct {
 	records []wal.Record
 	seq     uint64
@@ -91,13 +90,13 @@ func newLoop(m *node, id protocol.InstanceID, meta *member.Meta) (*loop, error) 
 	return l, nil
 }
 
-// input adds something that happened to the next turn.
+// input adds an input to the next turn.
 func (l *loop) input(in protocol.Input) {
 	l.inputs = append(l.inputs, in)
 	l.thread.wake()
 }
 
-// message is input for a message of so many bytes. If too much waits it is dropped.
+// message is input for a message of the given size. If the inbox is full the message is dropped.
 func (l *loop) message(m *protocol.Message, bytes int) {
 	if !inboxLimit.Takes(l.m.inbox+bytes, l.bytes, bytes, len(l.m.loops)) {
 		return
@@ -115,8 +114,7 @@ func (l *loop) do(job func()) {
 	l.thread.wake()
 }
 
-// work has a turn with all that waits. Where costs are measured, each thing that happened has a
-// turn of its own.
+// work runs a turn with all waiting input. When costs are measured, each input has a turn of its own.
 func (l *loop) work() spend {
 	l.cost = 0
 	if l.m.w.meter != nil {
@@ -129,7 +127,7 @@ func (l *loop) work() spend {
 	return l.cost
 }
 
-// end carries out what follows from what was taken in.
+// end executes the output of the turn.
 func (l *loop) end() {
 	l.carryAll()
 	if due := l.hosted.Due(); due > 0 {
@@ -143,7 +141,7 @@ func (l *loop) carryAll() {
 	}
 }
 
-// takeAll takes out everything that waits.
+// takeAll removes all waiting input.
 func (l *loop) takeAll() instance.Happened {
 	l.taken, l.inputs = l.inputs, l.taken[:0]
 	t := instance.Happened{Durable: l.durable, Inputs: l.taken, Jobs: l.jobs}
@@ -155,7 +153,7 @@ func (l *loop) takeAll() instance.Happened {
 	return t
 }
 
-// look adds what the turn reads of the member.
+// look adds the member's state that the turn needs.
 func (l *loop) look(t *instance.Happened) *instance.Happened {
 	known := l.m.apply.known
 	t.Added, t.Applied, t.Active = known.Of(l.instance)
@@ -177,7 +175,7 @@ func (l *loop) wakeAt(due time.Duration) {
 	}
 }
 
-// finish hands on the results of the turn.
+// finish publishes the results of the turn.
 func (l *loop) finish() {
 	m := l.m
 	for _, f := range l.frames {
@@ -201,14 +199,14 @@ func (l *loop) finish() {
 	l.wakes = l.wakes[:0]
 }
 
-// wrote says that everything up to a step is durable.
+// wrote reports that everything up to a step is durable.
 func (l *loop) wrote(seq uint64, err error) {
 	l.m.w.note(err)
 	l.durable = max(l.durable, seq)
 	l.thread.wake()
 }
 
-// ticks makes the loop tick from now on.
+// ticks starts the ticks of the loop.
 func (l *loop) ticks() {
 	l.tick = true
 	l.thread.wake()

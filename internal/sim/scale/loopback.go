@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// network measures what the kernel costs to send and receive over loopback, and how long a message
-// takes besides.
+// network measures the kernel's costs of sending and receiving over loopback, and the additional delay of a message.
 func (c *Costs) network(ctx context.Context) error {
 	a, b, err := loopback(ctx)
 	if err != nil {
@@ -41,7 +40,7 @@ func call(a, b net.Conn, part []byte, note func(int, error)) (took [2]float64) {
 	return [2]float64{steps(writes)[10], steps(reads)[10]}
 }
 
-// trip measures a round trip between two goroutines. Each sleeps until a message comes.
+// trip measures a round trip between two goroutines. Each sleeps until a message arrives.
 func trip(a, b net.Conn, part []byte, note func(int, error)) float64 {
 	done := make(chan struct{})
 	go func() {
@@ -61,7 +60,7 @@ func trip(a, b net.Conn, part []byte, note func(int, error)) float64 {
 	return took
 }
 
-// loopback makes a TCP connection and returns its two ends.
+// loopback creates a TCP connection and returns its two ends.
 func loopback(ctx context.Context) (a, b net.Conn, err error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

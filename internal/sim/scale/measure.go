@@ -8,15 +8,15 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// meter measures what the steps of instances cost, while a simulation runs them.
+// meter measures the costs of steps of instances, while a simulation runs them.
 type meter struct {
 	samples [][]sample // by kind
 	count   int        // of all samples
-	clock   float64    // what reading the clock adds to a sample
-	turn    float64    // what a turn takes in which nothing happened
-	began   time.Time  // when a batch was taken that is being proposed; zero: none is
-	frame   time.Time  // when a message was begun that is being built
-	inner   float64    // what was measured by itself within the turn that is measured
+	clock   float64    // the overhead of the clock in a sample
+	turn    float64    // the duration of an empty turn
+	began   time.Time  // when the batch that is being proposed was taken; zero: none is
+	frame   time.Time  // when the message that is being built was begun
+	inner   float64    // separately measured parts of the turn that is being measured
 	buffer  []byte
 }
 
@@ -30,15 +30,15 @@ const (
 	meterFrame
 	meterDecode
 	meterApply
-	meterOther    // of no interest
-	meterMessages // the first type of message that is the protocol's own, then the others
+	meterOther    // not reported
+	meterMessages // the protocol's first own type of message, then the others
 )
 
 func kindOf(t protocol.MessageType) meterKind {
 	return meterMessages + meterKind(t-protocol.FirstOwnType)
 }
 
-// sample is how long something with n parts took, in nanoseconds.
+// sample is the duration of an operation with n parts, in nanoseconds.
 type sample struct {
 	n  int
 	ns float64
@@ -49,10 +49,10 @@ func (m *meter) add(kind meterKind, n int, ns float64) {
 	m.count++
 }
 
-// since is how long something took.
+// since returns the duration of an operation.
 func (m *meter) since(began time.Time) float64 { return float64(time.Since(began)) - m.clock }
 
-// within adds a sample of something that happens within a turn that is measured.
+// within adds a sample of an operation within a turn that is measured.
 func (m *meter) within(kind meterKind, n int, began time.Time) {
 	m.add(kind, n, m.since(began))
 	m.inner += m.since(began) + 2*m.clock
@@ -82,16 +82,16 @@ func (m *meter) framed(msg *protocol.Message, parts [][]byte) (wire []byte) {
 	return wire
 }
 
-// wake measures how a core is woken. step returns how many entries that commits.
+// wake measures a wakeup of a core. step returns the number of entries that it commits.
 func (m *meter) wake(step func() int) {
 	began := time.Now()
 	n := step()
 	m.within(meterWake, n, began)
 }
 
-// decode measures how a message is decoded that came over the network.
+// decode measures the decoding of a message from the network.
 func (m *meter) decode(f *frame, codec *protocol.Codec) error {
-	if f.wire == nil { // it left before anything was measured
+	if f.wire == nil { // it was sent before the measurements
 		return nil
 	}
 	began := time.Now()
@@ -102,7 +102,8 @@ func (m *meter) decode(f *frame, codec *protocol.Codec) error {
 	return err
 }
 
-// fit is the line through the mean times of samples with as many parts, each of as much weight as there are samples.
+// fit returns the line through the mean times of samples with the same number of parts, weighted by their number of
+// samples.
 func fit(samples []sample) (c Cost) {
 	byParts := map[int][]float64{}
 	for _, s := range samples {
@@ -127,7 +128,7 @@ func fit(samples []sample) (c Cost) {
 	return c
 }
 
-// mean is the mean time. It leaves out the slowest twentieth, because something interrupted those.
+// mean returns the mean time. It excludes the slowest twentieth, which were interrupted.
 func mean(ns []float64) (sum float64) {
 	slices.Sort(ns)
 	ns = ns[:len(ns)-len(ns)/20]
@@ -137,8 +138,8 @@ func mean(ns []float64) (sum float64) {
 	return sum / float64(max(1, len(ns)))
 }
 
-// typical is how long a call takes if nothing else on the machine delays it, in nanoseconds. It is
-// the first quartile of so many calls.
+// typical returns the duration of a call without delays by other processes, in nanoseconds. It is the first quartile
+// of the given number of calls.
 func typical(times int, prepare, do func()) float64 {
 	took := make([]float64, times)
 	for i := range took {
@@ -153,14 +154,14 @@ func typical(times int, prepare, do func()) float64 {
 	return took[times/4]
 }
 
-// through is the line through two measurements: one with few parts, and one with many.
+// through returns the line through two measurements: one with few parts, and one with many.
 func through(few int, ofFew float64, many int, ofMany float64) (once, each float64) {
 	each = max(0, (ofMany-ofFew)/float64(many-few))
 	return max(0, ofFew-each*float64(few)), each
 }
 
-// steps are values of a distribution at even steps from the smallest to the largest, without the
-// largest hundredth.
+// steps returns values of a distribution at even steps from the smallest to the largest, without the largest
+// hundredth.
 func steps(values []float64) []float64 {
 	slices.Sort(values)
 	values = values[:len(values)-len(values)/100]

@@ -20,7 +20,7 @@ type node struct {
 	loops     []*loop // at i: that of instance i+1
 	disk      *disk
 	apply     *applyThread
-	links     []*link // at linkTo of a member and an instance; nil: nothing was sent yet
+	links     []*link // at linkTo of a member and an instance; nil: nothing sent yet
 	egress    []*card
 	ingress   []*card
 	framer    instance.Framer
@@ -28,7 +28,7 @@ type node struct {
 	proposals intake.Proposals
 	inbox     int    // bytes of messages that wait for all instances
 	load      *load  // nil: the member takes no commands
-	keys      uint64 // how many of its commands have got a key
+	keys      uint64 // the number of its commands with a key
 }
 
 func newMember(w *world, id protocol.MemberID, cpu *machine, meta *member.Meta) (m *node, err error) {
@@ -41,7 +41,8 @@ func newMember(w *world, id protocol.MemberID, cpu *machine, meta *member.Meta) 
 		return nil, err
 	}
 	m.proposals = intake.Proposals{
-		MaxBatch: w.cfg.MaxBatchBytes, MaxCount: w.cfg.MaxBatchCommands, MaxBytes: math.MaxInt64, // the load has its own limit
+		// The load has its own limit.
+		MaxBatch: w.cfg.MaxBatchBytes, MaxCount: w.cfg.MaxBatchCommands, MaxBytes: math.MaxInt64,
 		Proposing: w.protocol.Core.Proposing, Free: m.apply.settled,
 	}
 	for range w.cfg.Cards {
@@ -62,12 +63,12 @@ func newMember(w *world, id protocol.MemberID, cpu *machine, meta *member.Meta) 
 	return m, nil
 }
 
-// linkTo is where the link of an instance to a member is among the links.
+// linkTo returns the position of an instance's link to a member in links.
 func (m *node) linkTo(to protocol.MemberID, instance protocol.InstanceID) int {
 	return (int(to)-1)*len(m.ids) + int(instance) - 1
 }
 
-// link is the link of an instance to a member.
+// link returns the link of an instance to a member.
 func (m *node) link(to protocol.MemberID, instance protocol.InstanceID) *link {
 	at := m.linkTo(to, instance)
 	if m.links[at] == nil {

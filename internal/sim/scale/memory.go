@@ -6,8 +6,8 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// memory is a file system in memory for the log of a run. Its files have memory only for what was
-// written, because segments are much longer than most runs need. Nothing is opened again.
+// memory is a file system in memory for the log of a run. Its files have memory only for written pages, because
+// segments are much longer than most runs need. Nothing is reopened.
 type memory struct{ vfs.FS }
 
 // Create implements vfs.FS.
@@ -16,8 +16,7 @@ func (m memory) Create(name string) (vfs.File, error) {
 	return &memoryFile{File: f}, err
 }
 
-// memoryFile is a file of pages; those that were never written are nil. The file below has only the
-// name.
+// memoryFile is a file of pages; pages that were never written are nil. The file below has only the name.
 type memoryFile struct {
 	vfs.File
 	pages []*[pageBytes]byte
@@ -55,7 +54,7 @@ func (f *memoryFile) ReadAt(b []byte, offset int64) (n int, err error) {
 
 var noPage [pageBytes]byte
 
-// page finds the page with an offset, and the place in it.
+// page returns the page with an offset, and the position in it.
 func (f *memoryFile) page(offset int64, create bool) (page *[pageBytes]byte, at int64) {
 	i := int(offset / pageBytes)
 	if i >= len(f.pages) {

@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// protocols measures the steps of instances while simulations run them: for each protocol with a few members, with the most
-// that any of the runs has, and with a number between.
+// protocols measures the steps of instances while simulations run them: for each protocol with a few members, with
+// the highest number in any run, and with a number between.
 func (c *Costs) protocols(ctx context.Context, runs []Config) error {
 	for i := range runs {
 		code := runs[i].code()
@@ -35,8 +35,8 @@ func (c *Costs) protocols(ctx context.Context, runs []Config) error {
 	return nil
 }
 
-// sizes chooses runs of the same code with different numbers of members, ascending, at most three: the fewest, the most, and
-// what is nearest to the middle, on a scale of factors.
+// sizes selects runs of the same code with different numbers of members, ascending, at most three: the fewest, the
+// most, and the one nearest to their geometric mean.
 func sizes(runs []Config, code string) (chosen []int) {
 	var all []int
 	for i := range runs {
@@ -60,23 +60,23 @@ func sizes(runs []Config, code string) (chosen []int) {
 	return []int{first, between, last}
 }
 
-// A simulation in which costs are measured ends after so many samples if as many commands have come through as are under way, a
-// few times. It ends at the latest after so many samples, or after that much of its own time.
+// A simulation that measures costs ends after the lower number of samples if the completed commands are a few times
+// those in flight. It ends at the latest after the higher number of samples, or after the given time of its own.
 const (
 	fewSamples = 20_000
 	allSamples = 400_000
 	meterTurns = 5
 	meterTime  = 500 * time.Millisecond
 	meterStep  = time.Millisecond
-	// meterReal bounds the time that a simulation really takes.
+	// meterReal bounds the real time of a simulation.
 	meterReal = 1500 * time.Millisecond
-	// fewUnderWay are the commands under way where messages are to have one entry although more may wait.
+	// fewUnderWay is the number of commands in flight when messages should have one entry although they may have more.
 	fewUnderWay = 48
 )
 
-// measureSteps measures the steps of a protocol under the load of a run: as many commands are under way, unless so many
-// members have to do with each of them that it would take too long. Where messages have many entries, another simulation has
-// few.
+// measureSteps measures the steps of a protocol under the load of a run: with the same number of commands in flight,
+// unless each of them involves so many members that it would take too long. If messages have many entries, another
+// simulation has few.
 func (c *Costs) measureSteps(like *Config) (*Steps, error) {
 	cfg := *like
 	cfg.Rate, cfg.Commands, cfg.Warmup, cfg.Duration = 0, 0, time.Nanosecond, meterTime
@@ -102,7 +102,7 @@ func (c *Costs) measureSteps(like *Config) (*Steps, error) {
 	}
 	rare := fit(slices.Concat(m.samples[meterMessages:]...))
 	for kind := meterMessages; int(kind) < len(m.samples); kind++ {
-		cost := rare // what is so rare that none came
+		cost := rare // a kind that is so rare that there was none
 		if len(m.samples[kind]) > 0 {
 			cost = line(kind)
 		}
@@ -133,7 +133,7 @@ func (c *Costs) metered(cfg Config) (*meter, error) {
 	return m, w.check()
 }
 
-// guess is roughly what the code of a run costs, while that is being measured.
+// guess returns rough costs of the code of a run, while they are being measured.
 func guess(of *Config) Steps {
 	const µs = 1000
 	s := Steps{Members: of.Nodes, Propose: Cost{Once: 3 * µs}, Durable: Cost{Once: 2 * µs}, Apply: Cost{Once: µs}}

@@ -11,9 +11,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What follows from the protocol of a run, as in production: see braid.Options and package replica.
+// Dependencies of a run on its protocol, as in production: see braid.Options and package replica.
 
-// choose finds the protocol, how its instances are ordered, and who should lead them.
+// choose finds the protocol, the order of its instances, and their preferred leaders.
 func (w *world) choose() error {
 	p := registry.Find(w.cfg.Protocol)
 	w.protocol, w.begin = p, order.Begin(w.cfg.Instances, p.Merges())
@@ -34,7 +34,7 @@ func (w *world) choose() error {
 	return err
 }
 
-// newCore makes the core of an instance.
+// newCore creates the core of an instance.
 func (w *world) newCore(m *node, instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
 	s := protocol.Settings{
 		Self: m.id, Instance: instance, Session: m.session, Heartbeat: heartbeat, ElectionTimeout: electionTimeout,
@@ -46,7 +46,7 @@ func (w *world) newCore(m *node, instance protocol.InstanceID, rec protocol.Reco
 	return w.protocol.Core.New(s, rec)
 }
 
-// newApplier makes what applies on a member: a state machine, or one for each group of keys.
+// newApplier creates the applier of a member: a state machine, or one for each group of keys.
 func (w *world) newApplier(m *node, a *applyThread, meta *member.Meta) (*apply.Applier, error) {
 	var sm member.StateMachine = machineOf{a}
 	if w.begin.Keyed {
@@ -60,14 +60,14 @@ func (w *world) newApplier(m *node, a *applyThread, meta *member.Meta) (*apply.A
 	return applier, applier.Derive(w.protocol.Core.Deriving(w.cfg.Own), meta)
 }
 
-// keyed reports whether a command's keys matter.
+// keyed reports whether commands have keys.
 func (w *world) keyed() bool { return w.begin.Keyed || w.protocol.Core.Proposing.Keys }
 
-// keyGroups is into how many groups keys fall at least. No two members use the same one, as long as there are enough.
+// keyGroups is the minimal number of groups of keys. No two members use the same group, as long as there are enough.
 const keyGroups = 16
 
-// nextKey is the key of a member's next command: one that all use, or one of a group that no other member uses. The groups
-// belong to members in turns. They are those of the instances, if these are groups of keys.
+// nextKey returns the key of a member's next command: one that all use, or one of a group that no other member uses.
+// The groups are assigned to members in turns. They are those of the instances, if these are groups of keys.
 func (w *world) nextKey(m *node) uint64 {
 	groups := max(keyGroups, w.cfg.Nodes)
 	if w.begin.Keyed {
@@ -88,7 +88,7 @@ func (w *world) nextKey(m *node) uint64 {
 	return uint64(2*groups+group) + uint64(groups)*number
 }
 
-// leading are the members that should lead an instance at the beginning.
+// leading returns the preferred leaders of instances at the beginning.
 func (w *world) leading() (leaders []*node) {
 	for i := range w.cfg.Instances {
 		if m := w.leader(protocol.InstanceID(i + 1)); !slices.Contains(leaders, m) {

@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// everywhere is load at all members of a protocol, with a message for each command.
+// everywhere has load at all members of a protocol, with a message for each command.
 func everywhere(name string, members int) Config {
 	cfg := Config{
 		Protocol: name, Nodes: members, Everywhere: true, Cores: 8, Payload: 16, Inflight: 8 * members, NoBatching: true, Depth: 64,
@@ -23,7 +23,7 @@ func everywhere(name string, members int) Config {
 	return cfg
 }
 
-// Every protocol that keeps whole copies runs, with all that it can. What was proposed is applied, on all members.
+// Every protocol with whole copies runs, with all its features. All proposed commands are applied, on all members.
 func TestEveryProtocolRuns(t *testing.T) {
 	for _, p := range registry.All() {
 		if p.Placements[0] != protocol.PlacementCopy {
@@ -53,7 +53,7 @@ func TestEveryProtocolRuns(t *testing.T) {
 	}
 }
 
-// drained is a run whose load ends: then every member has applied every command.
+// drained runs until the load ends: then every member has applied every command.
 func drained(t *testing.T, cfg Config) *Result {
 	w, err := newWorld(cfg, nil)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func drained(t *testing.T, cfg Config) *Result {
 	return r
 }
 
-// atRate is what each command costs at a low rate, beyond what an idle cluster does.
+// atRate returns the cost of each command at a low rate, beyond that of an idle cluster.
 func atRate(t *testing.T, cfg Config, rate float64) (messages, fsyncs float64) {
 	cfg.Rate, cfg.Warmup, cfg.Duration = rate, 100*time.Millisecond, 100*time.Millisecond
 	busy := run(t, cfg)
@@ -81,7 +81,7 @@ func atRate(t *testing.T, cfg Config, rate float64) (messages, fsyncs float64) {
 	return (busy.Messages - idle.Messages) / busy.Throughput, (busy.Fsyncs - idle.Fsyncs) / busy.Throughput
 }
 
-// What a command takes if no others come with it follows from the protocols.
+// The cost of a single command follows from the protocol.
 func TestMessagesOfACommand(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		others := float64(n - 1)
@@ -90,9 +90,9 @@ func TestMessagesOfACommand(t *testing.T) {
 			everywhere bool
 			messages   float64
 		}{
-			{"raft", false, 3 * others},                  // append, answer, and that it is committed
+			{"raft", false, 3 * others},                  // append, response, and the commit index
 			{"raft", true, 3*others + others/(others+1)}, // and most commands go to the leader first
-			{"epaxos", true, 3 * others},                 // pre-accept, answer, decided
+			{"epaxos", true, 3 * others},                 // pre-accept, response, commit
 			{"multi-raft", true, 3 * others},             // a member's commands are of groups that it leads
 			{"wpaxos", true, 3 * others},
 		} {
@@ -109,8 +109,8 @@ func TestMessagesOfACommand(t *testing.T) {
 	}
 }
 
-// Under load an answer stands for many messages, and the next message says what is decided. With relays whoever leads
-// sends fewer.
+// Under load one response acknowledges many messages, and the next message has the decision. With relays the leader
+// sends fewer messages.
 func TestLoadSharesMessages(t *testing.T) {
 	for _, name := range []string{"raft", "multi-paxos", "iss"} {
 		cfg := everywhere(name, 5)
@@ -154,7 +154,7 @@ func TestCostsBetweenMeasurements(t *testing.T) {
 	require.Zero(t, c.Steps["raft"][0].message(protocol.MsgTail))
 }
 
-// Calibrating chooses the fewest members, the most, and some between.
+// Calibration selects the fewest members, the most, and some between.
 func TestSizesThatAreMeasured(t *testing.T) {
 	var runs []Config
 	for _, n := range []int{3, 128, 6, 6, 16, 32, 64} {

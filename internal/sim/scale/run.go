@@ -61,8 +61,8 @@ func newWorld(cfg Config, m *meter) (*world, error) {
 	return w, nil
 }
 
-// leader is the member that should lead an instance. The first member leads the first instance, unless the protocol elects
-// another one.
+// leader returns the preferred leader of an instance. The first member leads the first instance, unless the protocol
+// elects another one.
 func (w *world) leader(instance protocol.InstanceID) *node {
 	voters := make([]protocol.MemberID, len(w.members))
 	for i, m := range w.members {
@@ -74,7 +74,7 @@ func (w *world) leader(instance protocol.InstanceID) *node {
 	return w.members[w.elected]
 }
 
-// loads gives each member that takes commands a load, on a core of its own unless all share one machine.
+// loads creates a load for each member that takes commands, on a core of its own unless all share one machine.
 func (w *world) loads(all *machine) {
 	loaded := w.members
 	if !w.cfg.Everywhere {
@@ -89,7 +89,7 @@ func (w *world) loads(all *machine) {
 	}
 }
 
-// elect has the leaders elected, before there is any load.
+// elect waits for the elections of leaders, before there is any load.
 func (w *world) elect() error {
 	for _, m := range w.members {
 		for _, l := range m.loops {
@@ -109,7 +109,7 @@ func (w *world) elect() error {
 	return nil
 }
 
-// settled reports whether every instance has its leader. Who that is where nobody is preferred depends on the protocol.
+// settled reports whether every instance has its leader. Without a preferred one, the leader depends on the protocol.
 func (w *world) settled() bool {
 	if id, _ := w.members[0].loops[0].inst.Leader(); id != 0 {
 		w.elected = int(id) - 1
@@ -117,8 +117,8 @@ func (w *world) settled() bool {
 	return w.led()
 }
 
-// led reports whether the right member leads each instance, and whether the others know. Where no member leads alone it
-// is enough that each knows of others.
+// led reports whether the right member leads each instance, and whether the others know. If no member leads alone it
+// suffices that each knows the others.
 func (w *world) led() bool {
 	for _, m := range w.members {
 		for _, l := range m.loops {
@@ -130,7 +130,7 @@ func (w *world) led() bool {
 	return true
 }
 
-// anybody reports whether an instance may have any leader: many lead at once, or all propose.
+// An instance may have any leader if many members lead at once, or all propose.
 func (w *world) anybody() bool {
 	return w.protocol.Core.Judged.ManyLead || w.protocol.Core.Judged.ByKey
 }
@@ -148,7 +148,7 @@ func (w *world) simulate() {
 	w.run(w.to)
 }
 
-// commandsStep is how often it is looked whether enough commands have come through.
+// commandsStep is the interval at which the number of completed commands is checked.
 const commandsStep = time.Millisecond
 
 func (w *world) runSteps(until time.Duration, enough func() bool) {
@@ -168,8 +168,8 @@ func (w *world) start() {
 	w.to = w.from + w.cfg.Duration
 }
 
-// check verifies that nothing went wrong, the invariants of all instances and of what applies, and
-// that the leaders have not changed.
+// check verifies that there was no error, the invariants of all instances and appliers, and that the leaders have not
+// changed.
 func (w *world) check() error {
 	if w.err != nil {
 		return fmt.Errorf("scale: %w", w.err)
@@ -190,7 +190,7 @@ func (w *world) check() error {
 	return nil
 }
 
-// one is 1 in the time that counts, else 0.
+// one returns 1 in the measured time, otherwise 0.
 func (w *world) one() int64 {
 	if w.counts() {
 		return 1
@@ -222,7 +222,7 @@ func (w *world) result() *Result {
 	return r
 }
 
-// uses lists what a member's threads use. It adds up the threads that send, and those that receive.
+// uses lists the CPU use of a member's threads. It adds up the senders, and the receivers.
 func (m *node) uses(seconds float64) (out []Use) {
 	add := func(name string, busy time.Duration) {
 		if n := len(out); n > 0 && out[n-1].Thread == name {

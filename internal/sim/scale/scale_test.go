@@ -17,7 +17,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// typicalCosts are those of a machine with two cores. Tests depend on no other costs.
+// typicalCosts are the costs of a machine with two cores. Tests use no other costs.
 func typicalCosts() Costs {
 	c := Costs{
 		Factor: 2, Submit: Cost{Each: 35}, Keyed: Cost{Each: 60}, Turn: Cost{Once: 400}, Digest: Cost{Byte: 0.045}, Unpack: Cost{Byte: 0.3},
@@ -48,7 +48,7 @@ func typicalCosts() Costs {
 	return c
 }
 
-// entries is the kind of load in the paper: every command is an entry.
+// entries is the load of the paper: every command is an entry.
 func entries(instances, cores int) Config {
 	return Config{
 		Protocol: protocolOf(instances), Nodes: 3, Instances: instances, Cores: cores, Payload: 16, Inflight: 20_000, MaxBatchCommands: 1,
@@ -56,7 +56,7 @@ func entries(instances, cores int) Config {
 	}
 }
 
-// protocolOf is raft for one instance, else niagara.
+// protocolOf returns raft for one instance, otherwise niagara.
 func protocolOf(instances int) string {
 	if instances == 1 {
 		return "raft"
@@ -102,7 +102,7 @@ func TestWhatIsOfferedIsProvided(t *testing.T) {
 	}
 }
 
-// One client uses one instance. The other instances skip for it, and do so seldom.
+// One client uses one instance. The other instances skip for it, but rarely.
 func TestInstancesThatAreNotUsedSkip(t *testing.T) {
 	cfg := Config{
 		Protocol: "niagara", Nodes: 3, Instances: 4, Cores: 4, Payload: 16, Inflight: 1, Warmup: 20 * time.Millisecond, Duration: 300 * time.Millisecond,
@@ -116,7 +116,7 @@ func TestInstancesThatAreNotUsedSkip(t *testing.T) {
 	require.InEpsilon(t, float64(alone.P50), float64(woven.P50), 0.1, "nobody waits for a skip")
 }
 
-// Commands for which the processor has no time are dropped. No machine uses more cores than it has.
+// Commands for which the CPU has no time are dropped. No machine uses more cores than it has.
 func TestWhatIsTooMuchIsDropped(t *testing.T) {
 	cfg := entries(1, 1)
 	cfg.Rate = 5_000_000
@@ -162,7 +162,7 @@ func TestInstancesUseCards(t *testing.T) {
 	require.Greater(t, woven.Throughput, 3*raft.Throughput)
 }
 
-// A run may end when enough commands have come. What it says is of the time that it took.
+// A run may end after enough commands. Its result is for the time that it took.
 func TestEnoughCommands(t *testing.T) {
 	cfg := entries(2, 2)
 	long := run(t, cfg)
@@ -211,8 +211,7 @@ func TestTheFactorIsFound(t *testing.T) {
 	}
 }
 
-// Whatever else the machine does, the measured costs make a model that runs. They survive being
-// stored.
+// The model runs with measured costs, whatever else the machine does. They survive encoding and decoding.
 func TestCalibrate(t *testing.T) {
 	testsize.Long(t)
 	cfg := entries(2, 2)
@@ -268,7 +267,7 @@ func TestFit(t *testing.T) {
 	for i := range 1000 {
 		samples = append(samples, sample{i % 2, 300 + 50*float64(i%2)}, sample{40 + i%20, 300 + 50*float64(40+i%20)})
 	}
-	samples = append(samples, sample{1, 1e9}) // something interrupted it
+	samples = append(samples, sample{1, 1e9}) // an interruption
 	c := fit(samples)
 	require.InEpsilon(t, 300, c.Once, 0.01)
 	require.InEpsilon(t, 50, c.Each, 0.01)
@@ -301,7 +300,7 @@ func TestAFileInMemory(t *testing.T) {
 	require.Nil(t, f.pages[5], "nothing was written there")
 }
 
-// What one group's commands are due, in parts: the same moments as of the whole.
+// Parts of a group's commands are due at the same times as in the whole.
 func TestAGroupInParts(t *testing.T) {
 	g := group{11, 100, 1100}
 	require.Equal(t, group{4, 100, 400}, g.part(0, 4))

@@ -7,17 +7,17 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Steps is what the code of a protocol costs on a member of a cluster of so many members. Parts of a step, and of a
-// message, are the entries that it brings, and those that it commits.
+// Steps are the costs of a protocol's code on a member of a cluster with Members members. Parts of a step, and of a
+// message, are the entries that it adds, and those that it commits.
 type Steps struct {
 	Members int `json:"members"`
 
-	Propose Cost `json:"propose"` // a batch is sealed and given to the core, or a skip is proposed
-	// Messages are what an instance does with a message, by its type; the first one is protocol.FirstOwnType.
+	Propose Cost `json:"propose"` // a batch is sealed and proposed to the core, or a skip is proposed
+	// Messages are the costs of processing a message, by its type; the first one is protocol.FirstOwnType.
 	Messages []Cost `json:"messages"`
-	Durable  Cost   `json:"durable"` // an instance learns that its disk is done
+	Durable  Cost   `json:"durable"` // an instance learns that its records are durable
 	Tick     Cost   `json:"tick"`
-	Wake     Cost   `json:"wake"`   // the core is woken because it asked for that
+	Wake     Cost   `json:"wake"`   // the core is woken at its request
 	Frame    Cost   `json:"frame"`  // a message is built; each: entry
 	Decode   Cost   `json:"decode"` // a received message is decoded; each: entry
 	Apply    Cost   `json:"apply"`  // a commitment is merged and applied; each: entry
@@ -32,7 +32,7 @@ func (s *Steps) cpu() []*Cost {
 	return all
 }
 
-// message is what an instance does with a message of a type.
+// message returns the cost of processing a message of a type.
 func (s *Steps) message(t protocol.MessageType) Cost {
 	if i := int(t) - int(protocol.FirstOwnType); i >= 0 && i < len(s.Messages) {
 		return s.Messages[i]
@@ -40,7 +40,7 @@ func (s *Steps) message(t protocol.MessageType) Cost {
 	return Cost{}
 }
 
-// code names the code that a run executes, and how: costs are measured for each.
+// code identifies the code that a run executes, with its settings: costs are measured for each.
 func (c *Config) code() string {
 	name := c.Protocol
 	if p := registry.Find(c.Protocol); p != nil {
@@ -54,8 +54,8 @@ func (c *Config) code() string {
 	return name
 }
 
-// stepsOf is what the code of a run costs. Costs are measured for some numbers of members. Between two of these they lie on
-// the line through both, and beyond them on that of the nearest two.
+// stepsOf returns the costs of the code of a run. Costs are measured for some numbers of members, and interpolated or
+// extrapolated linearly from the nearest two.
 func (c *Costs) stepsOf(of *Config) (Steps, bool) {
 	known := c.Steps[of.code()]
 	if len(known) == 0 {
@@ -76,7 +76,7 @@ func (s Steps) clone() Steps {
 	return s
 }
 
-// between is the line through two measurements.
+// between interpolates two measurements.
 func between(few, many *Steps, members int) Steps {
 	out := many.clone()
 	out.Members = members

@@ -10,10 +10,10 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// world is the simulated time and the events that are planned in it.
+// world has the simulated time and the scheduled events.
 type world struct {
 	cfg   Config
-	costs Costs // with the factor in them
+	costs Costs // including the factor
 	steps Steps // likewise, of the protocol
 	rng   *rand.Rand
 	meter *meter // nil unless costs are measured
@@ -25,18 +25,18 @@ type world struct {
 	machines []*machine
 	members  []*node
 	tally    tally
-	// from and to bound the time that counts. Simulated time began at origin.
+	// from and to bound the measured time. Simulated time began at origin.
 	origin, from, to time.Duration
 	command          []byte // all commands have the same bytes
-	came             int64  // commands that have come through
+	came             int64  // completed commands
 
 	protocol *registry.Protocol
 	begin    order.Cursor
 	leaders  protocol.Leaders
-	elected  int // the member that leads where nobody is preferred
+	elected  int // the leader if none is preferred
 	quorums  quorum.System
 
-	err error // the first thing that went wrong
+	err error // the first error
 }
 
 type event struct {
@@ -47,8 +47,7 @@ type event struct {
 
 func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
 
-// after plans do, d from now. What is planned for the same instant happens in the order in which it
-// was planned.
+// after schedules do, d from now. Events at the same instant happen in the order in which they were scheduled.
 func (w *world) after(d time.Duration, do func()) {
 	w.seq++
 	w.events = append(w.events, event{w.now + max(d, 0), w.seq, do})
@@ -94,26 +93,26 @@ func (w *world) run(until time.Duration) {
 	w.now = until
 }
 
-// note notes an error. None may happen here.
+// note records an error. None may happen here.
 func (w *world) note(err error) {
 	if w.err == nil {
 		w.err = err
 	}
 }
 
-// time is now.
+// time returns the current time.
 func (w *world) time() time.Duration { return w.now }
 
-// counts reports whether the present is in the time that counts.
+// counts reports whether the current time is in the measured time.
 func (w *world) counts() bool { return w.now > w.from && w.now <= w.to }
 
-// machine is a number of cores, and the threads that want one.
+// machine is a number of cores, and the threads that wait for one.
 type machine struct {
 	w     *world
 	cores int
 	idle  int
 	ready fifo[*thread] // in the order in which they get a core
-	busy  time.Duration // of all cores, in the time that counts
+	busy  time.Duration // of all cores, in the measured time
 }
 
 func (w *world) machine(cores int) *machine {
@@ -122,12 +121,11 @@ func (w *world) machine(cores int) *machine {
 	return m
 }
 
-// thread does work when it is woken. It gets a core, works for as long as that costs, and then
-// hands on the results.
+// thread does work when it is woken. It gets a core, works for the cost of the work, and then publishes the results.
 type thread struct {
 	m    *machine
 	name string
-	// work takes what waits for the thread and returns what it costs. finish hands on the results.
+	// work takes the thread's waiting work and returns its cost. finish publishes the results.
 	work   func() spend
 	finish func()
 	end    func() // endTurn, bound only once
@@ -135,14 +133,14 @@ type thread struct {
 	state threadState
 	again bool // woken while running
 	took  time.Duration
-	busy  time.Duration // in the time that counts
+	busy  time.Duration // in the measured time
 }
 
 type threadState uint8
 
 const (
 	asleep threadState = iota
-	waking             // asleep, and will be ready in a moment
+	waking             // asleep, and soon ready
 	ready
 	running
 )
@@ -153,7 +151,7 @@ func (m *machine) thread(name string, work func() spend, finish func()) *thread 
 	return t
 }
 
-// wake lets the thread have a turn soon.
+// wake schedules a turn of the thread soon.
 func (t *thread) wake() {
 	switch t.state {
 	case asleep:
