@@ -313,8 +313,8 @@ func TestElectionsAtDifferentIndexes(t *testing.T) {
 	s.passes()
 }
 
-// TestCrashBetweenSnapshotAndCuts: a snapshot is taken in the middle of a skip, and three logs are
-// cut. The member loses power at each of the writes for that.
+// TestCrashBetweenSnapshotAndCuts: a snapshot is created in the middle of a skip, and three logs are cut. The member
+// loses power at each of the writes for that.
 func TestCrashBetweenSnapshotAndCuts(t *testing.T) {
 	for write := 1; write <= 24; write++ {
 		s := weaveStage(t, 3, func(set *fault.Settings) { set.SegmentBytes = 4 << 10 })

@@ -109,8 +109,8 @@ func (d *Disk) image(all bool) *Disk {
 	return out
 }
 
-// Decay flips a bit of these bytes wherever they stand in a directory's files. It reports whether
-// it did. It does not touch bytes that are not synced.
+// Decay flips a bit of each copy of these bytes in a directory's files. It reports whether there was one. It does not
+// touch bytes that are not synced.
 func (d *Disk) Decay(dir string, what []byte, at int, bit byte) bool {
 	found := false
 	for _, name := range d.Names(dir) {
@@ -142,9 +142,8 @@ func (n *inode) writing(from, to int) bool {
 	return false
 }
 
-// Spoil flips a bit of these bytes wherever they stand in a directory's files. It reports whether
-// it did. It does not touch the bytes of the last sync: at the end of a log damaged bytes look like
-// bytes that were never durable.
+// Spoil flips a bit of each copy of these bytes in a directory's files. It reports whether there was one. It does not
+// touch the bytes of the last sync: at the end of a log damaged bytes look like bytes that were never durable.
 func (d *Disk) Spoil(dir string, what []byte, rng *rand.Rand) bool {
 	type place struct {
 		n  *inode

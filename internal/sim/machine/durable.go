@@ -13,7 +13,7 @@ func (s *Machine) AsStateMachine() member.StateMachine {
 	return s
 }
 
-// durable is a state machine that keeps its state on disk by itself.
+// durable is a state machine that keeps its own state on disk.
 type durable struct{ *Machine }
 
 // Applied implements member.DurableStateMachine.

@@ -35,9 +35,9 @@ type Config struct {
 	Trace func(format string, args ...any)
 }
 
-// Machine is the state machine of a simulated member: a few keys with text values. Each command that it
-// applies is compared with what other members applied. A value that was written as a body appears in the
-// text as a token, and in bodies as its reference.
+// Machine is the state machine of a simulated member: a few keys with text values. Each command that it applies is
+// compared with the commands of other members. A value that was written as a body appears in the text as a token, and
+// in bodies as its reference.
 type Machine struct {
 	c Config
 
@@ -78,7 +78,7 @@ func (s *Machine) Damage() error { return s.damage }
 // Chain returns a digest of all applied commands, in their order.
 func (s *Machine) Chain() uint64 { return s.chain }
 
-// Durable reports whether the state machine keeps its state on disk by itself.
+// Durable reports whether the state machine keeps its own state on disk.
 func (s *Machine) Durable() bool { return s.c.Save != nil }
 
 var errSpoilt = errors.New("a key is not what was written")

@@ -10,12 +10,12 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Orders are the orders of commands: one for all, or one for each group of keys, or one for each key. They judge what
-// members apply in each of them.
+// Orders are the orders of commands: one for all, or one for each group of keys, or one for each key. They judge the
+// commands that members apply in each of them.
 type Orders struct {
 	Groups int  // of keys, if each has an order of its own; otherwise 0
 	ByKey  bool // commands have an order only where they have a key in common
-	Keys   int  // how many keys there are: KeyName(0) and so on
+	Keys   int  // the number of keys: KeyName(0) and so on
 
 	sequences map[protocol.InstanceID]*check.Sequence
 }
@@ -55,7 +55,7 @@ func (o *Orders) Of(key string) protocol.InstanceID {
 	return firstOrder + number
 }
 
-// Sequence judges what is applied in an order.
+// Sequence returns the judge of an order.
 func (o *Orders) Sequence(order protocol.InstanceID) *check.Sequence {
 	s := o.sequences[order]
 	if s == nil {

@@ -21,8 +21,8 @@ func (m *Member) URLs() []string {
 	return []string{m.URL}
 }
 
-// reaches reports whether a member dials another one at the right address. If not, it is told so, as by a transport,
-// and follows the rules of production.
+// reaches reports whether a member dials another one at the right address. If not, it gets an error, as from a
+// transport, and follows the rules of production.
 func (m *Member) reaches(to *Member) bool {
 	if !m.Env.Set.Moves || !m.Up {
 		return true

@@ -140,7 +140,7 @@ func (r *Running) waiting() int {
 	return bytes
 }
 
-// applyWorld is what the apply loop needs of the member.
+// applyWorld is the member as the apply loop needs it.
 type applyWorld struct{ m *Member }
 
 // Left implements apply.ApplyWorld.

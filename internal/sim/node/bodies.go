@@ -89,7 +89,7 @@ func (b *bodyWork) released(instance protocol.InstanceID, key body.BodyKey) {
 	}
 }
 
-// judgeHeld reports to the judge what the store holds of the instance. It is called at a start.
+// judgeHeld reports the bodies of the instance in the store to the judge. It is called at a start.
 func (s *MemberInstance) judgeHeld(store *wal.Bodies) error {
 	if s.Member.Strange() {
 		return nil
@@ -97,7 +97,7 @@ func (s *MemberInstance) judgeHeld(store *wal.Bodies) error {
 	return s.Judges.Bodies.Start(s.Member.Judged(), found(s.Member.Disk, store, s.Instance))
 }
 
-// found converts what a store holds of an instance to the judge's types.
+// found converts an instance's bodies in a store to the judge's types.
 func found(d *device.Disk, store *wal.Bodies, instance protocol.InstanceID) (found []check.Body) {
 	var indexes []uint64
 	store.Each(func(b wal.Body) bool {

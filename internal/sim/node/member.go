@@ -53,7 +53,7 @@ type Member struct {
 	// Saved is the disk of a state machine that keeps its own state. It has everything that the state machine made
 	// durable, or more.
 	Saved *machine.State
-	// Astray is by how much the state machine of this incarnation is ahead of the log; usually 0.
+	// Astray is the distance by which the state machine of this incarnation is ahead of the log; usually 0.
 	Astray protocol.Position
 	// CellBytes is the maximal size of the cells in its log at any tick so far.
 	CellBytes int64
@@ -65,7 +65,7 @@ type Member struct {
 	Join bool // not part of the first configuration
 	// Given are the members that the operator names at its first start.
 	Given []protocol.Member
-	// URL is its address. Told: it is to be told the addresses of all members.
+	// URL is its address. Told: it must learn the addresses of all members.
 	URL  string
 	Told bool
 
@@ -96,7 +96,7 @@ type drive struct {
 	Late              bool // it is slower than others, without a failure
 }
 
-// Running is what a crash loses.
+// Running is the state that a crash loses.
 type Running struct {
 	// InForce are the active instances, in ascending order. The first one, whose membership is the cluster's, is
 	// embedded too, because it is often the only one.
@@ -163,7 +163,7 @@ func (m *Member) fail(err error) {
 	m.Crash()
 }
 
-// Crash stops the process as a loss of power does: what was not synced may be lost.
+// Crash stops the process like a power failure: unsynced data may be lost.
 func (m *Member) Crash() {
 	if !m.Up {
 		return
@@ -342,7 +342,7 @@ func (r *Running) Reached() protocol.Position {
 // Sick reports whether the member's state is damaged.
 func (r *Running) Sick() bool { return r.Machines.First.Damage() != nil }
 
-// CheckState does what replica.Replica.CheckState does.
+// CheckState implements replica.Replica's CheckState.
 func (m *Member) CheckState() { m.Push(apply.ApplyItem{Halt: true}) }
 
 // Stateless reports whether the member does not have the cluster's initial state yet.
@@ -409,8 +409,8 @@ type Backup struct {
 	Disk  *device.Disk
 	Saved *machine.State
 	Life  uint64 // the last incarnation that began on it
-	// Alone: on this disk the member is the only voter. Then it decides by itself, and asks no member that could know
-	// more (docs/internals/identity.md).
+	// Alone: on this disk the member is the only voter. Then it decides alone, and asks no member that could know more
+	// (docs/internals/identity.md).
 	Alone bool
 }
 

@@ -115,7 +115,7 @@ func (c *Witness) judge(out *protocol.Effects) error {
 	for i := range out.Commit {
 		e := &out.Commit[i]
 		if out.Install != nil && e.Index <= out.Install.Index {
-			continue // the snapshot stands for it
+			continue // the snapshot includes it
 		}
 		before := ledger.Decided()
 		decide := ledger.Decide
