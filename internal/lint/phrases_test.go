@@ -65,7 +65,9 @@ func TestCommentsFitTheLine(t *testing.T) {
 var narrow = []string{
 	"bench", "cmd/braid", "internal/campaign", "internal/check", "internal/datadir", "internal/durable",
 	"internal/erasure", "internal/explore", "internal/launch", "internal/lint", "internal/member", "internal/order",
-	"internal/protocol", "internal/registry", "internal/replica", "internal/settings", "internal/simcover",
+	"internal/protocol", "internal/registry", "internal/replica", "internal/settings", "internal/sim/count",
+	"internal/sim/device", "internal/sim/draw", "internal/sim/judge", "internal/sim/machine", "internal/sim/world",
+	"internal/simcover",
 	"internal/status", "internal/store", "internal/sys", "internal/transport", "internal/vfs", "internal/wal", "protocol",
 	"server",
 }

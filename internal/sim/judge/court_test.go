@@ -30,7 +30,8 @@ func newCourt(t *testing.T) (*Court, *world.Base) {
 // request.
 func TestAMembershipMustHaveBeenDecided(t *testing.T) {
 	c, base := newCourt(t)
-	remove := &cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}}
+	remove := &cluster.Operation{Kind: cluster.ChangeMembers,
+		Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}}
 	require.ErrorContains(t, c.Done(1, remove, base.Now()), "instance 1 has not decided it")
 	base.Run(time.Second)
 	two := members(1, 2)

@@ -77,7 +77,8 @@ func (e *electorates) takes(id protocol.ProposalID, at protocol.Index) error {
 	}
 	e.took[id] = true
 	if delete(e.under, id); accepted && under < e.changes {
-		return fmt.Errorf("L6: proposal %d of %s comes at %d, after the voters changed; it was accepted before", id.Seq, id.Session, at)
+		return fmt.Errorf("L6: proposal %d of %s comes at %d, after the voters changed; it was accepted before", id.Seq,
+			id.Session, at)
 	}
 	return nil
 }

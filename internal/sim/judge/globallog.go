@@ -28,7 +28,8 @@ func (c *Court) Reached(round protocol.Round) {
 
 // Place judges a member's position in the global log (N1, N2). base is the snapshot that its state came from, and
 // added is its progress in an instance.
-func (c *Court) Place(member protocol.MemberID, at, base *order.Cursor, added func(protocol.InstanceID) protocol.Index) error {
+func (c *Court) Place(member protocol.MemberID, at, base *order.Cursor,
+	added func(protocol.InstanceID) protocol.Index) error {
 	if !c.rules.Woven {
 		return nil
 	}

@@ -54,7 +54,8 @@ func (j *Instance) madeSince(changes []protocol.Change, since time.Duration, vot
 func asWanted(c *protocol.Config, changes []protocol.Change, voters bool) bool {
 	for _, ch := range changes {
 		x := c.Find(ch.Member.ID)
-		if ch.Kind == protocol.RemoveMember != (x == nil) || ch.Kind == protocol.AddVoter && voters && !c.Voter(ch.Member.ID) {
+		if ch.Kind == protocol.RemoveMember != (x == nil) || ch.Kind == protocol.AddVoter && voters &&
+			!c.Voter(ch.Member.ID) {
 			return false
 		}
 	}

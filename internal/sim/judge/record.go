@@ -26,7 +26,8 @@ func VotersOf(c *protocol.Config) *check.Voters {
 
 // BodyOf returns the body of an entry, as far as the entry has it.
 func BodyOf(e *protocol.Entry) check.Body {
-	b := check.Body{Index: uint64(e.Index), Term: uint64(e.Term), K: e.K, Form: check.Form(e.Form), Size: e.BodySize, Digest: e.BodyDigest}
+	b := check.Body{Index: uint64(e.Index), Term: uint64(e.Term), K: e.K, Form: check.Form(e.Form), Size: e.BodySize,
+		Digest: e.BodyDigest}
 	if e.Form != protocol.FormNone {
 		b.Bytes = e.Body
 	}
@@ -67,7 +68,8 @@ func (c *Court) Record(r *protocol.Record) check.Record {
 	case protocol.RecordState:
 		return check.Record{Kind: check.StateRecord, Term: uint64(r.State.Term), Vote: uint64(r.State.Vote)}
 	}
-	return check.Record{Kind: check.BaseRecord, Index: uint64(r.Base.Index), Term: uint64(r.Base.Term), Voters: VotersOf(&r.Base.Config)}
+	return check.Record{Kind: check.BaseRecord, Index: uint64(r.Base.Index), Term: uint64(r.Base.Term),
+		Voters: VotersOf(&r.Base.Config)}
 }
 
 func (c *Court) cellRecord(cell protocol.Cell) check.Record {

@@ -57,7 +57,8 @@ type Machine struct {
 
 // New returns a state machine with the state on disk, or an empty one.
 func New(c Config) *Machine {
-	s := &Machine{c: c, sequence: c.Orders.Sequence(c.Group), values: map[string]Value{}, bodies: map[int]protocol.BodyRef{}}
+	s := &Machine{c: c, sequence: c.Orders.Sequence(c.Group), values: map[string]Value{},
+		bodies: map[int]protocol.BodyRef{}}
 	if f := c.Begin; f != nil {
 		s.commands, s.chain, s.position, s.cursor, s.damage = f.commands, f.chain, f.position, f.cursor, f.Damage
 		s.values, s.bodies, s.birth = maps.Clone(f.values), maps.Clone(f.bodies), f.Birth
@@ -219,7 +220,8 @@ func (s *Machine) execute(number int, op *check.Operation, command string) Answe
 // judgeBirth checks that the initial state is that of the cluster.
 func (s *Machine) judgeBirth() error {
 	if s.birth != s.c.Birth {
-		return fmt.Errorf("member %s applies to a state that began with %q; the cluster began with %q", s.c.Member, s.birth, s.c.Birth)
+		return fmt.Errorf("member %s applies to a state that began with %q; the cluster began with %q", s.c.Member, s.birth,
+			s.c.Birth)
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ func (s *Machine) Snapshot() (member.Snapshot, error) {
 
 // WriteTo implements member.Snapshot.
 func (f *State) WriteTo(_ context.Context, w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "%d %d %d %d%s\n", f.commands, f.chain, f.position, len(f.bodies), f.birthField()); err != nil {
+	if _, err := fmt.Fprintf(w, "%d %d %d %d%s\n", f.commands, f.chain, f.position, len(f.bodies),
+		f.birthField()); err != nil {
 		return err
 	}
 	for _, n := range slices.Sorted(maps.Keys(f.bodies)) {
