@@ -19,16 +19,9 @@ var phrases = regexp.MustCompile(`\b(?:in fo` + `rce|this li` + `fe|one li` + `f
 	`hears? o` + `f|for go` + `od|for ev` + `er|but f` + `or|it is sa` + `id|any` + `body|every` + `body|` +
 	`gives? wa` + `y|go(?:es)? o` + `n)\b`)
 
-// notRewritten are folders whose comments still have such phrases. Nothing is added here: a folder that is clean
-// leaves the list, and stays clean.
-var notRewritten = []string{}
-
 func TestCommentsHaveTheFieldsWords(t *testing.T) {
 	r := source(t)
 	for _, f := range r.files {
-		if f.in(notRewritten...) {
-			continue
-		}
 		for _, group := range f.syntax.Comments {
 			for _, comment := range group.List {
 				if found := phrases.FindString(comment.Text); found != "" {
@@ -45,9 +38,6 @@ const maxComment = 120
 func TestCommentsFitTheLine(t *testing.T) {
 	r := source(t)
 	for _, f := range r.files {
-		if f.in(notRewritten...) {
-			continue
-		}
 		for _, group := range f.syntax.Comments {
 			for _, comment := range group.List {
 				p := r.set.Position(comment.Pos())

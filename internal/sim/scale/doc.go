@@ -33,7 +33,7 @@
 //     measured. One factor on all costs of CPU replaces that: [Fit] finds it by comparing the
 //     model with clusters that were measured here, and it is stored with the costs.
 //   - The kernel's own threads for the network: a loopback write includes the receiver's part.
-//   - Bodies, reads, faults, elections that the protocol does not need by itself. Snapshots of
+//   - Bodies, reads, faults, leader changes that the protocol does not make by itself. Snapshots of
 //     the state cost nothing, and none is sent. An idle log is not sealed.
 //   - Caches of each member. When costs are measured, one core runs the code of all
 //     members in turns, so their state is rarely in its near caches. This increases the measured
