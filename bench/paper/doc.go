@@ -9,6 +9,7 @@
 // Read it in this order:
 //
 //	experiment.go  what an experiment consists of
+//	metric.go      the figures of runs, and their labels
 //	raftopt*.go    the experiments of "Analysis of Optimization Ideas of Basic Raft"
 //	craft*.go      those of "CRaft"
 //	niagara*.go    those of NIAGARA, and braided.go, which is braid's own
