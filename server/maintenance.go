@@ -119,10 +119,9 @@ func (m *maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	return &pb.HashKVResponse{
-		Header: m.s.header(hash.Revision), Hash: hash.Hash, CompactRevision: hash.CompactRevision,
-		HashRevision: hash.HashRevision,
-	}, nil
+	resp := hashResponse(&hash)
+	resp.Header = m.s.header(hash.Revision)
+	return resp, nil
 }
 
 // snapshotChunk is how many bytes of a snapshot are in one message.
