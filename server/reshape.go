@@ -31,8 +31,8 @@ var adminDesc = grpc.ServiceDesc{
 	HandlerType: (*adminServer)(nil),
 	Methods: []grpc.MethodDesc{{
 		MethodName: reshapeMethod,
-		Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any,
-			error) {
+		Handler: func(srv any, ctx context.Context, decode func(any) error,
+			intercept grpc.UnaryServerInterceptor) (any, error) {
 			instances := new(wrapperspb.UInt32Value)
 			if err := decode(instances); err != nil {
 				return nil, err
