@@ -130,11 +130,6 @@ func (r *Rights) RequireAdmin(ctx context.Context) error {
 	return r.permit(ctx, func(user *auth.AuthInfo) error { return r.auth.IsAdminPermitted(user) })
 }
 
-// CheckRange refuses a call of a user who must not read [key, end) while auth is on.
-func (r *Rights) CheckRange(ctx context.Context, key, end []byte) error {
-	return r.permit(ctx, func(user *auth.AuthInfo) error { return r.auth.IsRangePermitted(user, key, end) })
-}
-
 // Reader is a user who may read a range, which is checked again and again. It is not safe for concurrent use.
 type Reader struct {
 	rights   *Rights
@@ -144,7 +139,8 @@ type Reader struct {
 	revision uint64
 }
 
-// Reader is CheckRange of a call that continues, for example of a watch.
+// Reader refuses a call of a user who must not read [key, end) while auth is on. Otherwise it returns the reader, for a
+// call that continues, for example a watch.
 func (r *Rights) Reader(ctx context.Context, key, end []byte) (*Reader, error) {
 	reader := &Reader{rights: r, key: key, end: end, revision: r.revision()}
 	err := r.permit(ctx, func(user *auth.AuthInfo) error {
