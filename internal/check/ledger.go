@@ -367,9 +367,6 @@ func (l *Ledger) Last(member uint64) (index, term uint64) {
 	return m.last(), term
 }
 
-// DurableLast is the last index on a member's disk.
-func (l *Ledger) DurableLast(member uint64) uint64 { return l.copies[member].disk.last() }
-
 // Configurations returns the memberships that may be active on some disk: the last
 // decided one and those after it.
 func (l *Ledger) Configurations() []*Voters {
