@@ -32,8 +32,8 @@ type arrival struct {
 	entry    protocol.Entry
 }
 
-// NewKeyed returns the order of groups that continues at a cursor.
-func NewKeyed(from Cursor) *Keyed {
+// newKeyed returns the order of groups that continues at a cursor.
+func newKeyed(from Cursor) *Keyed {
 	k := &Keyed{groups: make([]group, len(from.Points))}
 	for i, p := range from.Points {
 		k.groups[i] = group{at: p, added: p.Index}

@@ -36,7 +36,7 @@ func TestGroupsHaveOrdersOfTheirOwn(t *testing.T) {
 
 // A snapshot is ahead in some groups and behind in others. Each group moves to the furthest place.
 func TestKeyedTakesFromASnapshotWhatIsAhead(t *testing.T) {
-	here, there := NewKeyed(BeginKeyed(2)), NewKeyed(BeginKeyed(2))
+	here, there := newKeyed(BeginKeyed(2)), newKeyed(BeginKeyed(2))
 	here.Add(1, []protocol.Entry{batch(1, 1), batch(2, 1)})
 	there.Add(1, []protocol.Entry{batch(1, 1)})
 	there.Add(2, []protocol.Entry{batch(1, 4), batch(2, 1)})
@@ -76,7 +76,7 @@ func TestKeyedPositionsFollowFromEachGroup(t *testing.T) {
 				at += protocol.Position(e.Width())
 			}
 		}
-		a, b := NewKeyed(BeginKeyed(groups)), NewKeyed(BeginKeyed(groups))
+		a, b := newKeyed(BeginKeyed(groups)), newKeyed(BeginKeyed(groups))
 		for range 60 {
 			g := rng.IntN(groups)
 			id := protocol.InstanceID(g + 1)

@@ -37,8 +37,8 @@ type instanceLog struct {
 	waiting queue[protocol.Entry]
 }
 
-// NewNiagara returns the order of merged instances that continues at a cursor.
-func NewNiagara(from Cursor) *Niagara {
+// newNiagara returns the order of merged instances that continues at a cursor.
+func newNiagara(from Cursor) *Niagara {
 	n := &Niagara{}
 	n.set(from)
 	return n

@@ -34,11 +34,11 @@ type Order interface {
 func New(from Cursor) Order {
 	switch {
 	case from.Keyed:
-		return NewKeyed(from)
+		return newKeyed(from)
 	case from.Merged():
-		return NewNiagara(from)
+		return newNiagara(from)
 	}
-	return NewSingle(from)
+	return newSingle(from)
 }
 
 // Placed is an entry with its place in the global log.

@@ -68,7 +68,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (out string) {
 		m.Install(s.members[words[1]].Cursor())
 		return s.next(m)
 	case "restart":
-		s.members[words[0]] = NewNiagara(m.Cursor())
+		s.members[words[0]] = newNiagara(m.Cursor())
 		return cursorText(m.Cursor())
 	case "cursor":
 		return cursorText(m.Cursor())
@@ -86,7 +86,7 @@ func (s *script) begin(d *datadriven.TestData) string {
 		members = a.Vals
 	}
 	for _, name := range members {
-		s.members[name] = NewNiagara(Begin(instances, true))
+		s.members[name] = newNiagara(Begin(instances, true))
 	}
 	return "ok\n"
 }

@@ -19,8 +19,8 @@ type Single struct {
 	position protocol.Position
 }
 
-// NewSingle returns the order of one instance that continues at a cursor.
-func NewSingle(from Cursor) *Single {
+// newSingle returns the order of one instance that continues at a cursor.
+func newSingle(from Cursor) *Single {
 	p := from.Points[0]
 	return &Single{instance: p.Instance, added: p.Index, at: p, position: from.Position}
 }

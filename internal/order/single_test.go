@@ -13,7 +13,7 @@ func batch(index protocol.Index, commands uint32) protocol.Entry {
 }
 
 func TestSingleCountsCommandsNotEntries(t *testing.T) {
-	o := NewSingle(Begin(1, false))
+	o := newSingle(Begin(1, false))
 	o.Add(1, []protocol.Entry{{Index: 1, Term: 1, Kind: protocol.EntryNoop}, batch(2, 3)})
 	o.Add(1, []protocol.Entry{batch(3, 1)})
 	require.NoError(t, o.Check())
@@ -27,7 +27,7 @@ func TestSingleCountsCommandsNotEntries(t *testing.T) {
 }
 
 func TestSingleResumesFromACursor(t *testing.T) {
-	o := NewSingle(Cursor{Position: 5, Points: []Point{{Instance: 1, Index: 3, Term: 1}}})
+	o := newSingle(Cursor{Position: 5, Points: []Point{{Instance: 1, Index: 3, Term: 1}}})
 	o.Add(1, []protocol.Entry{batch(4, 2)})
 	got := o.Next(nil)
 	require.Equal(t, protocol.Position(6), got[0].First)
@@ -35,7 +35,7 @@ func TestSingleResumesFromACursor(t *testing.T) {
 }
 
 func TestSingleInstallsWhatIsAhead(t *testing.T) {
-	o := NewSingle(Begin(1, false))
+	o := newSingle(Begin(1, false))
 	o.Add(1, []protocol.Entry{batch(1, 1), batch(2, 1), batch(3, 4)})
 	o.Install(Cursor{Position: 2, Points: []Point{{Instance: 1, Index: 2, Term: 1}}})
 	require.NoError(t, o.Check())
@@ -50,7 +50,7 @@ func TestSingleInstallsWhatIsAhead(t *testing.T) {
 }
 
 func TestSingleRefusesGaps(t *testing.T) {
-	o := NewSingle(Begin(1, false))
+	o := newSingle(Begin(1, false))
 	require.Panics(t, func() { o.Add(1, []protocol.Entry{batch(2, 1)}) })
-	require.Panics(t, func() { NewSingle(Begin(1, false)).Add(2, []protocol.Entry{batch(1, 1)}) })
+	require.Panics(t, func() { newSingle(Begin(1, false)).Add(2, []protocol.Entry{batch(1, 1)}) })
 }

@@ -71,7 +71,7 @@ func newLooms(t *testing.T, leaders []int, members int, delay func() int) *simul
 			}
 		}
 		l.away, l.tails = append(l.away, away), append(l.tails, tails)
-		l.orders = append(l.orders, NewNiagara(Begin(len(leaders), true)))
+		l.orders = append(l.orders, newNiagara(Begin(len(leaders), true)))
 	}
 	return l
 }
