@@ -162,7 +162,7 @@ func decodeReply(b []byte) (r reply, ok bool) {
 // looksLike guesses the protocol of a stranger, for the log.
 func looksLike(b []byte) string {
 	switch {
-	case b[0] == 0x16 && b[1] == 3:
+	case b[0] == tlsHandshake && b[1] == 3:
 		return "TLS, but this port is plain"
 	case string(b[:4]) == "GET ", string(b[:4]) == "POST", string(b[:4]) == "HEAD", string(b[:4]) == "PUT ":
 		return "HTTP"
