@@ -113,14 +113,13 @@ var layers = []layer{
 		"internal/transport/netspec"}},
 	{folder: "internal/status", may: []string{"protocol/setting"}},
 	{folder: "internal"},
-	{folder: "examples", may: []string{""}},
 	{folder: ".", may: []string{"internal/member", "internal/replica", "internal/registry", "internal/order", "protocol",
 		"internal/vfs"}},
 }
 
-func roomOf(f *file) *layer {
+func layerOf(f *file) *layer {
 	for i := range layers {
-		if layers[i].folder == "." && f.dir() == "." || f.in(layers[i].folder) {
+		if f.in(layers[i].folder) {
 			return &layers[i]
 		}
 	}
@@ -128,17 +127,17 @@ func roomOf(f *file) *layer {
 }
 
 // allows reports whether a layer may import a folder. It may always import its own subfolders.
-func (r *layer) allows(f *file, folder string) bool {
-	if r.all || folder == r.folder || strings.HasPrefix(folder, r.folder+"/") || folder == f.dir() {
+func (l *layer) allows(f *file, folder string) bool {
+	if l.all || folder == l.folder || strings.HasPrefix(folder, l.folder+"/") || folder == f.dir() {
 		return true
 	}
-	if folder == "internal/mutant" && (r.folder == "protocol" || strings.HasPrefix(r.folder, "internal/")) {
+	if folder == "internal/mutant" && (l.folder == "protocol" || strings.HasPrefix(l.folder, "internal/")) {
 		return true // the names of broken rules, which all packages with rules list
 	}
-	if f.isTest() && (strings.HasPrefix(folder, "internal/") || folder == "protocol" || folder == "" && r.folder == ".") {
+	if f.isTest() && (strings.HasPrefix(folder, "internal/") || folder == "protocol" || folder == "" && l.folder == ".") {
 		return true // helpers of tests, and the types of the contract
 	}
-	return slices.ContainsFunc(r.may, func(m string) bool {
+	return slices.ContainsFunc(l.may, func(m string) bool {
 		return folder == strings.TrimSuffix(m, "/.") || m != "" && strings.HasPrefix(folder, m+"/")
 	})
 }
@@ -146,9 +145,9 @@ func (r *layer) allows(f *file, folder string) bool {
 func TestFoldersImportWhatTheyMay(t *testing.T) {
 	r := source(t)
 	for _, f := range r.files {
-		room := roomOf(f)
-		if room == nil {
-			t.Errorf("%s is in no room: add it to rooms", f.path)
+		l := layerOf(f)
+		if l == nil {
+			t.Errorf("%s is in no layer: add it to layers", f.path)
 			continue
 		}
 		for _, spec := range f.syntax.Imports {
@@ -157,8 +156,8 @@ func TestFoldersImportWhatTheyMay(t *testing.T) {
 				continue
 			}
 			folder := strings.TrimPrefix(strings.TrimPrefix(imported, module), "/")
-			if !room.allows(f, folder) {
-				t.Errorf("%s: %s may not import %q", r.at(f, spec), room.folder, imported)
+			if !l.allows(f, folder) {
+				t.Errorf("%s: %s may not import %q", r.at(f, spec), l.folder, imported)
 			}
 		}
 	}
