@@ -19,7 +19,7 @@ import (
 // keyedStage is three members with two groups: member 1 leads the first one and member 2 the other.
 func keyedStage(t *testing.T, mutant string) *script {
 	s := newStage(t, 3, mutant, func(set *fault.Settings) {
-		set.Protocol, set.Keyed, set.Instances, set.Keys = registry.Find(fault.MultiRaft), true, 2, 4
+		set.Protocol, set.Keyed, set.Instances, set.Keys = registry.Find("multi-raft"), true, 2, 4
 		set.SnapshotBytes = 2000
 	})
 	s.lead(1, 2)

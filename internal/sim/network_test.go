@@ -79,8 +79,8 @@ func TestSeedsAcrossRegions(t *testing.T) {
 	for _, c := range []Campaign{
 		{Protocol: fault.DefaultProtocol, Nodes: 3, Net: regions, Last: 30},
 		{Protocol: fault.DefaultProtocol, Nodes: 5, Net: "latency=1ms;1~*:latency=80ms,jitter=20ms;2>3:latency=300ms", Last: 15},
-		{Protocol: fault.Craft, Nodes: 5, Net: "regions=us-east-1+us-west-2+eu-west-1+ap-northeast-1+sa-east-1", Last: 15},
-		{Protocol: fault.Niagara, Nodes: 3, Net: regions, Last: 15},
+		{Protocol: "craft", Nodes: 5, Net: "regions=us-east-1+us-west-2+eu-west-1+ap-northeast-1+sa-east-1", Last: 15},
+		{Protocol: "niagara", Nodes: 3, Net: regions, Last: 15},
 	} {
 		c.First, c.Failures = 1, 5
 		c.Last = testsize.Pick(testsize.Seeds, 1, 4, c.Last)

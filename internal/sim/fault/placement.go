@@ -18,19 +18,8 @@ import (
 // bodyLimits is the source of the limits of bodies.
 var bodyLimits = draw.New("body limits")
 
-// The protocols that most mutants are tested with.
-const (
-	DefaultProtocol = "raft"
-	Craft           = "craft"
-	Niagara         = "niagara"
-	MultiRaft       = "multi-raft"
-	slots           = "slotpaxos"
-	lcr             = "lcr"
-	MultiPaxos      = "multi-paxos"
-	IssName         = "iss"
-	ByKey           = "epaxos"
-	wPaxos          = "wpaxos"
-)
+// DefaultProtocol is the protocol of a run that names none.
+const DefaultProtocol = "raft"
 
 // defaultInstances is the default number of instances where there are several. maxInstances is the maximum that
 // options may ask for.
@@ -39,7 +28,7 @@ const (
 	maxInstances     = 16
 )
 
-// ProtocolOf finds a protocol by its name; "" is raft.
+// ProtocolOf finds a protocol by its name; "" is DefaultProtocol.
 func ProtocolOf(name string) (*registry.Protocol, error) {
 	p := registry.Find(cmp.Or(name, DefaultProtocol))
 	if p == nil {
