@@ -282,7 +282,6 @@ func (s *MemberInstance) submit(records []wal.Record, seq uint64) {
 		m.Env.Violate(m.ID, note())
 	}
 	s.notes = nil
-	s.submitted = seq
 	if len(records) > 0 {
 		s.recorded = seq
 		if s.unwritten == 0 {

@@ -44,7 +44,6 @@ type MemberInstance struct {
 
 	load      instance.Load
 	status    *protocol.Status
-	submitted uint64         // the last step whose records were passed to the disk
 	durable   uint64         // the last step that is durable
 	Noted     protocol.Index // the commit index that is on the disk
 	noting    protocol.Index // the commit index that is being written
