@@ -28,9 +28,6 @@ func (d *Departure) Refused(self, by protocol.MemberID, reason transport.Reason)
 	}
 }
 
-// RefusedFinally reports whether another member refused the link finally.
-func (d *Departure) RefusedFinally() bool { return d.refused != nil }
-
 // Next returns why to stop now, nil to continue. A member whose own log says that it was removed
 // stays for a timeout. Meanwhile it tells others what they need to continue, and its clients how
 // their request to remove it ended.

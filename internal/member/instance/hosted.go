@@ -112,12 +112,6 @@ func NewHosted(cfg HostedConfig, calls Calls, inst *Instance) *Hosted {
 	return h
 }
 
-// ID is the instance's.
-func (h *Hosted) ID() protocol.InstanceID { return h.cfg.Instance }
-
-// Instance is what is run.
-func (h *Hosted) Instance() *Instance { return h.inst }
-
 // Now is the time of the step that comes next.
 func (h *Hosted) Now() time.Duration { return h.clock.Now() }
 
@@ -127,9 +121,6 @@ func (h *Hosted) Departure() *Departure { return &h.departure }
 
 // Status is how the instance stood when it was last published, first when it began.
 func (h *Hosted) Status() *protocol.Status { return h.status }
-
-// Submitted is the last step that was handed to the log.
-func (h *Hosted) Submitted() uint64 { return h.progress.submitted }
 
 // Stay says that an operator wants the instance to be led here. That holds until it is not led
 // here any more.
@@ -214,9 +205,6 @@ func (h *Hosted) Due() time.Duration {
 // Ended reports whether the instance was retired and is not needed any more. Nothing is to be told
 // to it then.
 func (h *Hosted) Ended() bool { return h.retired.ended }
-
-// Retired reports whether the instance is not active any more.
-func (h *Hosted) Retired() bool { return h.retired.endsAt > 0 }
 
 // first reports whether this is the first instance. It does what is to be done once for all
 // instances.
