@@ -226,7 +226,7 @@ func (r *Raft) noteLeader() {
 // takeLead makes this member the leader of its term. It leads once bodies are whole; see prepare.
 func (r *Raft) takeLead() {
 	r.role, r.leader = protocol.Leader, r.cfg.Self
-	r.lead = leading{since: r.now, beat: r.now + r.cfg.Heartbeat, round: r.lead.round, beaten: r.commit}
+	r.lead = leading{beat: r.now + r.cfg.Heartbeat, round: r.lead.round, beaten: r.commit}
 	r.lead.first = r.log.Last + 1
 	r.lanes.Begin()
 	r.see().Rest()

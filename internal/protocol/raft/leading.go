@@ -19,7 +19,6 @@ type leading struct {
 	// bodies after the commit index are whole here (C3).
 	ready bool
 	pre   preparation
-	since time.Duration
 	// first is the index of this term's first entry.
 	first protocol.Index
 	// peers are all others that receive the log, sorted by id.
@@ -40,14 +39,7 @@ type leading struct {
 }
 
 // peer returns what is known of a member, nil if it does not receive our log.
-func (l *leading) peer(id protocol.MemberID) *tracker.Progress {
-	for _, p := range l.peers {
-		if p.ID == id {
-			return p
-		}
-	}
-	return nil
-}
+func (l *leading) peer(id protocol.MemberID) *tracker.Progress { return tracker.Find(l.peers, id) }
 
 // letLateGo stops sending to removed members whose deadline has passed.
 func (l *leading) letLateGo(now time.Duration) {

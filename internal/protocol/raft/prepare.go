@@ -171,7 +171,7 @@ func (r *Raft) fetchBodies(again bool) {
 	for k := range r.lead.pre.wanted {
 		w := &r.lead.pre.wanted[k]
 		e := r.log.At(w.index)
-		if e.Form == protocol.FormWhole || !w.recoverable(r.log.At(w.index)) {
+		if e.Form == protocol.FormWhole || !w.recoverable(e) {
 			continue // being written, or not known to be there
 		}
 		if bytes += int(e.BodySize); bytes > r.cfg.MaxInflightBytes && bytes > int(e.BodySize) {

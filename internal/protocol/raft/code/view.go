@@ -33,14 +33,7 @@ type View struct {
 }
 
 // Peer returns what is known of a member, nil if it does not receive the log.
-func (v *View) Peer(id protocol.MemberID) *tracker.Progress {
-	for _, p := range v.Peers {
-		if p.ID == id {
-			return p
-		}
-	}
-	return nil
-}
+func (v *View) Peer(id protocol.MemberID) *tracker.Progress { return tracker.Find(v.Peers, id) }
 
 // recently reports whether a member was heard from within two heartbeats, so that it counts as
 // alive.

@@ -210,7 +210,7 @@ func (l *Lanes) heardHigh(v *View, from protocol.MemberID, high message.LaneHigh
 		switch {
 		case h.high() >= s.High: // it came
 			*s = saidHigh{high, v.Now}
-		case h.partial(l.end.of(s.Lane).to + 1): // see gatherLanes
+		case h.partial(l.end.of(s.Lane).to + 1): // see Gather
 		case v.Now >= s.since+v.Settings.Heartbeat:
 			l.fetch(v, from, h)
 			s.since = v.Now

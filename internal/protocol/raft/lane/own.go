@@ -32,7 +32,7 @@ type ownLane struct {
 	// tail are the last batches that are committed, as far as a member may miss them; tailBytes is
 	// their sum. They end where what is held begins. Without them, a member that is a little behind
 	// never catches up with a lane that continues: what it is missing is always committed by then.
-	// tailBytes ≤ laneTail.
+	// tailBytes ≤ View.tail.
 	tail      []protocol.Entry
 	tailBytes int
 	// to are the members to which the lane goes, sorted, and at is the configuration that has them.

@@ -78,6 +78,16 @@ type Progress struct {
 	LeaveBy time.Duration
 }
 
+// Find returns what is known of a member, nil if it is not among the peers.
+func Find(peers []*Progress, id protocol.MemberID) *Progress {
+	for _, p := range peers {
+		if p.ID == id {
+			return p
+		}
+	}
+	return nil
+}
+
 // Become starts a phase. It forgets what was in flight.
 func (p *Progress) Become(ph Phase, next protocol.Index, now time.Duration) {
 	p.Phase, p.Next, p.Began = ph, max(next, p.Match+1), message.Stamp(now)
