@@ -2,7 +2,6 @@ package lane
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 
 	"github.com/braidlog/braid/protocol"
@@ -30,19 +29,12 @@ func Behind(rec *protocol.Recovered) (out []protocol.Entry) {
 		if c.Number == fenceCell || len(c.Data) < cellHead {
 			continue
 		}
-		le := binary.LittleEndian
-		lane := protocol.Lane{Member: protocol.MemberID(le.Uint64(c.Data)), Incarnation: le.Uint64(c.Data[8:])}
-		e, rest, err := protocol.DecodeEntry(c.Data[cellHead:], true)
-		if err == nil && e.BodySize > 0 {
-			_, err = e.DecodeBody(rest)
-		}
-		if err == nil {
+		if lane, e, _, err := decodeCell(c.Data); err == nil {
 			all = append(all, batch{lane, e})
 		}
 	}
 	slices.SortFunc(all, func(a, b batch) int {
-		return cmp.Or(cmp.Compare(a.lane.Member, b.lane.Member), cmp.Compare(a.lane.Incarnation, b.lane.Incarnation),
-			cmp.Compare(a.e.Index, b.e.Index))
+		return cmp.Or(compareLanes(a.lane, b.lane), cmp.Compare(a.e.Index, b.e.Index))
 	})
 	index, term := rec.Base.Index, max(rec.Base.Term, 1)
 	if n := len(rec.Entries); n > 0 {

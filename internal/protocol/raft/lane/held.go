@@ -137,6 +137,17 @@ func (l *Lanes) store(v *View, h *heldLane, e *protocol.Entry) {
 	h.bytes += b.Bytes()
 }
 
+// decodeCell decodes the cell of a lane's entry, which has cellHead bytes at least. rest is what comes after the entry.
+func decodeCell(data []byte) (lane protocol.Lane, e protocol.Entry, rest []byte, err error) {
+	le := binary.LittleEndian
+	lane = protocol.Lane{Member: protocol.MemberID(le.Uint64(data)), Incarnation: le.Uint64(data[8:])}
+	e, rest, err = protocol.DecodeEntry(data[cellHead:], true)
+	if err == nil && e.BodySize > 0 {
+		rest, err = e.DecodeBody(rest)
+	}
+	return lane, e, rest, err
+}
+
 // bodyRoom is what an entry's body takes in a cell.
 func bodyRoom(e *protocol.Entry) int {
 	if e.BodySize == 0 {

@@ -45,19 +45,14 @@ func (l *Lanes) sameName(v *View) {
 func (l *Lanes) recoverCell(c protocol.Cell) error {
 	wrong := func(detail string) error { return &protocol.CorruptError{What: "cell of a lane", Detail: detail} }
 	l.cells = max(l.cells, c.Number)
-	le := binary.LittleEndian
 	switch {
 	case len(c.Data) < cellHead, c.Number == fenceCell && len(c.Data) != cellHead+8:
 		return wrong(fmt.Sprintf("%d bytes", len(c.Data)))
 	case c.Number == fenceCell:
-		l.fence.number = le.Uint64(c.Data[cellHead:])
+		l.fence.number = binary.LittleEndian.Uint64(c.Data[cellHead:])
 		return nil
 	}
-	lane := protocol.Lane{Member: protocol.MemberID(le.Uint64(c.Data)), Incarnation: le.Uint64(c.Data[8:])}
-	e, rest, err := protocol.DecodeEntry(c.Data[cellHead:], true)
-	if err == nil && e.BodySize > 0 {
-		rest, err = e.DecodeBody(rest)
-	}
+	lane, e, rest, err := decodeCell(c.Data)
 	switch {
 	case err != nil:
 		return err
