@@ -109,8 +109,7 @@ func decodeBodyHead(b []byte, salt uint32, at, capacity int64) (h bodyHead, ok b
 // bodyItem is a part of a file of bodies: a record, or other bytes.
 type bodyItem struct {
 	head bodyHead
-	// at and end are its offset and that of the next item.
-	at, end int64
+	at   int64 // its offset
 	// flaw describes the damage. lost: the owner of the bytes is unknown; otherwise it is known from the record's tail.
 	flaw string
 	lost bool
@@ -145,14 +144,14 @@ func (s *bodyScanner) run(visit func(bodyItem) error) (end int64, closed bool, e
 				flaw = ""
 			}
 		}
-		if lost := int64(h.offset); lost > at {
-			if err := visit(bodyItem{at: at, end: lost, lost: true,
+		if int64(h.offset) > at {
+			if err := visit(bodyItem{at: at, lost: true,
 				flaw: "damaged: no head of a body here, but one follows"}); err != nil {
 				return 0, false, err
 			}
 		}
 		s.durable = max(s.durable, int64(h.durable))
-		if err := visit(bodyItem{head: h, at: int64(h.offset), end: h.end(), flaw: flaw}); err != nil {
+		if err := visit(bodyItem{head: h, at: int64(h.offset), flaw: flaw}); err != nil {
 			return 0, false, err
 		}
 		if at = h.end(); h.kind == bodyEnd {
