@@ -1,4 +1,4 @@
-// Package replica connects the rooms. It runs the protocol instances of one member, makes durable
+// Package replica connects the packages of a member. It runs the protocol instances of one member, makes durable
 // what they want durable, sends their messages, merges what they commit, and applies it to a state
 // machine.
 //
@@ -14,7 +14,7 @@
 //     members,
 //   - descriptors.go waits where the process has no descriptor left,
 //   - exchange.go sends and receives snapshots, snapshot.go writes one for whoever asks,
-//   - links.go is the way to the transport, joiner.go answers who is to become a member,
+//   - links.go connects to the transport, joiner.go answers who is to become a member,
 //   - bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies,
 //   - found.go begins a directory with a state,
 //   - salvage.go takes from a directory what is left when a majority is lost permanently,

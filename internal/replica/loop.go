@@ -18,7 +18,6 @@ import (
 type eventLoop struct {
 	r      *Replica
 	id     protocol.InstanceID
-	inst   *instance.Instance
 	hosted *instance.Hosted
 	sender instance.Sender
 	kept   *instanceBodies
@@ -43,7 +42,7 @@ type eventLoop struct {
 
 func newEventLoop(r *Replica, id protocol.InstanceID, inst *instance.Instance, kept *instanceBodies) *eventLoop {
 	o := &r.opt
-	l := &eventLoop{r: r, id: id, inst: inst, kept: kept, wake: kept.wake}
+	l := &eventLoop{r: r, id: id, kept: kept, wake: kept.wake}
 	l.hosted = instance.NewHosted(instance.HostedConfig{
 		Self: o.Self, Instance: id, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, Leaders: o.Leaders,
 		Keyed: o.Begin.Keyed, KeepLogBytes: o.KeepLogBytes,
@@ -146,7 +145,7 @@ func (l *eventLoop) refresh(t *instance.Happened, tick bool) {
 	}
 }
 
-// lookAround is look for what only a turn with a tick takes in.
+// lookAround is refresh for what only a turn with a tick takes in.
 func (l *eventLoop) lookAround(t *instance.Happened) {
 	t.Random = l.r.opt.chance()
 	t.At, t.Configs = l.r.apply.at()

@@ -66,14 +66,14 @@ func (l *eventLoop) Weave(t instance.InstanceRounds, wake []protocol.InstanceID)
 
 func (l *eventLoop) Wanted() order.Slot { return l.r.router.want(l.id) }
 
-// router holds the Weaver that all loops share.
+// router holds the WantedRounds that all loops share.
 type router struct {
-	risen  atomic.Uint64 // a copy of the Weaver's, to be read without the lock
+	risen  atomic.Uint64 // a copy of that of weaver, to be read without the lock
 	mu     sync.Mutex
 	weaver instance.WantedRounds
 }
 
-// set tells the Weaver how far an instance is. It returns what the others want of the instance, and
+// set notes how far an instance is. It returns what the others want of the instance, and
 // wake with the instances that must be woken.
 func (r *router) set(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
 	r.mu.Lock()

@@ -15,7 +15,7 @@ import (
 type HandshakeWorld interface {
 	// Save makes durable what the register must keep.
 	Save(*Register) error
-	// Adopt makes the state machine ready for a cluster that began with a state; see AdoptBirth. NoteBirth makes
+	// Adopt makes the state machine ready for a cluster that began with a state; see AdoptBirth. RecordBirth makes
 	// durable which one that is. "" is the empty state.
 	Adopt(state string) error
 	RecordBirth(state string) error

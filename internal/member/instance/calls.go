@@ -30,10 +30,10 @@ type Source interface {
 	TakeReads() []*intake.ReadGroup
 }
 
-// Rounds is the member's [Weaver]. All instances use it at the same time.
+// Rounds is the member's [WantedRounds]. All instances use it at the same time.
 type Rounds interface {
 	Risen() uint64
-	// Weave is Weaver.Set, and returns what the others want of the instance. Wanted only returns that.
+	// Weave is WantedRounds.Set, and returns what the others want of the instance. Wanted only returns that.
 	Weave(t InstanceRounds, wake []protocol.InstanceID) (want order.Slot, wakes []protocol.InstanceID)
 	Wanted() order.Slot
 }

@@ -241,7 +241,7 @@ func (in *Instance) Retire() (again []*intake.Batch) {
 // Tail is what the log fills of the global log; nil unless the instance is merged.
 func (in *Instance) Tail() *order.Tail { return in.tail }
 
-// Rounds says how the instance stands in the merging, for a [Weaver].
+// Rounds says how the instance stands in the merging, for [WantedRounds].
 func (in *Instance) Rounds(now time.Duration) InstanceRounds {
 	if in.tail == nil {
 		return InstanceRounds{Instance: in.cfg.Instance}
