@@ -254,26 +254,41 @@ func Begin(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, instan
 }
 
 func readIdentity(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) (id identity, err error) {
-	b, err := wal.ReadFile(fs, filepath.Join(dir, identityFile), 1<<16)
-	if errors.Is(err, os.ErrNotExist) {
+	if id, err = parseIdentity(fs, dir); errors.Is(err, os.ErrNotExist) {
 		return identity{Format: formatSingle, Cluster: cluster, Member: self, Lineages: true}, nil
 	}
-	if err != nil {
-		return id, err
-	}
-	if err := json.Unmarshal(b, &id); err != nil {
-		return id, &member.DirError{Dir: dir, Detail: identityFile + " is damaged: " + err.Error()}
+	if err == nil {
+		err = id.checkFormat(dir)
 	}
 	switch {
-	case id.Format < formatBare || id.Format > newestFormat:
-		return id, &member.DirError{Dir: dir,
-			Detail: fmt.Sprintf("has format %d, this program knows %d and earlier ones", id.Format, newestFormat)}
+	case err != nil:
+		return id, err
 	case id.Cluster != cluster:
 		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("belongs to cluster %x, not to %x", id.Cluster, cluster)}
 	case id.Member != self:
 		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("belongs to member %s, not to %s", id.Member, self)}
 	}
 	return id, nil
+}
+
+// parseIdentity reads the identity of a directory, whoever its owner is, in any format.
+func parseIdentity(fs vfs.FS, dir string) (id identity, err error) {
+	b, err := wal.ReadFile(fs, filepath.Join(dir, identityFile), 1<<16)
+	if err != nil {
+		return id, err
+	}
+	if err := json.Unmarshal(b, &id); err != nil {
+		return id, &member.DirError{Dir: dir, Detail: identityFile + " is damaged: " + err.Error()}
+	}
+	return id, nil
+}
+
+func (id *identity) checkFormat(dir string) error {
+	if id.Format < formatBare || id.Format > newestFormat {
+		return &member.DirError{Dir: dir,
+			Detail: fmt.Sprintf("has format %d, this program knows %d and earlier ones", id.Format, newestFormat)}
+	}
+	return nil
 }
 
 func writeIdentity(fs vfs.FS, dir string, id identity) error {

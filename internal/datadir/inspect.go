@@ -2,7 +2,6 @@ package datadir
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/vfs"
-	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -28,15 +26,13 @@ type Recorded struct {
 // Inspect reads the recorded settings of a member's directory. guess is for a directory that does not record the kind
 // of its log. It only reads.
 func Inspect(fs vfs.FS, dir string, guess func() member.KindGuess) (t Recorded, err error) {
-	b, err := wal.ReadFile(fs, filepath.Join(dir, identityFile), 1<<16)
-	if err != nil {
+	id, err := parseIdentity(fs, dir)
+	switch {
+	case err != nil && !errors.As(err, new(*member.DirError)):
 		return t, &member.DirError{Dir: dir, Detail: "is not a member's: " + err.Error()}
+	case err == nil:
+		err = id.checkFormat(dir)
 	}
-	var who identity
-	if err := json.Unmarshal(b, &who); err != nil {
-		return t, &member.DirError{Dir: dir, Detail: identityFile + " is damaged: " + err.Error()}
-	}
-	id, err := readIdentity(fs, dir, who.Cluster, who.Member)
 	if err != nil {
 		return t, err
 	}
@@ -69,15 +65,9 @@ func Begun(fs vfs.FS, dir string) bool {
 // OwnerOf returns the member and the cluster to which a directory belongs; 0: to none yet. It only reads. The error is
 // a [*member.DirError], or that of the disk.
 func OwnerOf(fs vfs.FS, dir string) (self protocol.MemberID, cluster uint64, err error) {
-	b, err := wal.ReadFile(fs, filepath.Join(dir, identityFile), 1<<16)
+	id, err := parseIdentity(fs, dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, 0, nil
-	}
-	var id identity
-	if err == nil {
-		if err = json.Unmarshal(b, &id); err != nil {
-			err = &member.DirError{Dir: dir, Detail: identityFile + " is damaged: " + err.Error()}
-		}
 	}
 	return id.Member, id.Cluster, err
 }
