@@ -100,7 +100,7 @@ func errorNames(t *testing.T) (names []string) {
 	return names
 }
 
-// retrying is a member of two, the other of which comes later, when a test lets it.
+// retrying is one of two members. The other one is started later, when a test lets it.
 type retrying struct {
 	*cluster
 	n *braid.Node

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// founders are members of which each was opened alone, as the only one of a cluster with the same id.
+// founders are members that were each opened alone, as the only one of a cluster with the same id.
 func founders(t *testing.T, size int, protocol string) *cluster {
 	c := &cluster{t: t, nodes: map[braid.MemberID]*braid.Node{}, counts: map[braid.MemberID]*counts{}, dirs: map[braid.MemberID]string{}}
 	c.tune = func(o *braid.Options) {

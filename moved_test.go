@@ -63,7 +63,7 @@ func TestAllMembersMove(t *testing.T) {
 	c.verify(c.fill("last", 5))
 }
 
-// TestAMemberMoves starts one member at another address, of which it alone knows. Then another member takes its
+// TestAMemberMoves starts one member at another address, which no other member knows. Then another member takes its
 // old address.
 func TestAMemberMoves(t *testing.T) {
 	t.Parallel()

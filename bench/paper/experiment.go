@@ -34,7 +34,7 @@ type Setup struct {
 	Net       string        // link emulation, as the flag --net; empty: bare loopback
 	ApplyCost time.Duration // the time to apply one command, without using the CPU
 	Heartbeat time.Duration // 0: 250 ms
-	// Keys is the number of keys of which members keep a value, the bytes of a command; 0: none.
+	// Keys is the number of keys that members store, each with the bytes of a command as its value; 0: none.
 	Keys int
 	// SnapshotBytes is the size of the log between snapshots; 0: braid's default. Bodies are kept as long as the log.
 	SnapshotBytes int

@@ -237,7 +237,7 @@ func apart(m Metric, one, other, part string, xs ...float64) measure {
 	}
 }
 
-// least is the smallest of some figures, all of which must have been measured.
+// least is the smallest of some figures. All of them must have been measured.
 func least(some ...measure) measure {
 	return func(r *Result) (float64, bool) {
 		low := math.Inf(1)

@@ -136,8 +136,8 @@ func (s *twoSnapshots) WriteTo(ctx context.Context, w io.Writer) error {
 // Close implements [braid.Snapshot].
 func (s *twoSnapshots) Close() error { return errors.Join(s.first.Close(), s.second.Close()) }
 
-// The load of the thesis, table 2: six machines with clients, each of which sends to one member. The keys of each are
-// normally distributed around a different mean.
+// The load of the thesis, table 2: six machines with clients, and each machine sends to one member. The keys of each
+// machine are normally distributed around a different mean.
 const (
 	webCallers = 6
 	webKeys    = 12_000
@@ -176,7 +176,7 @@ func newWebCallers(w *Work, bases []string) (out []proposer) {
 	return out
 }
 
-// newWebClients returns the clients of such callers, each of which waits for its answers.
+// newWebClients returns the clients of such callers. Each client waits for its answers.
 func newWebClients(w *Work, bases []string) (out []proposer) {
 	callers := newWebCallers(w, bases)
 	for i := range w.Clients {

@@ -84,7 +84,7 @@ func TestRealBare(t *testing.T) {
 	}
 }
 
-// Callers request keys around their own mean, all of which exist.
+// Callers request keys around their own mean, and all these keys exist.
 func TestWebKeys(t *testing.T) {
 	cluster := &braidTarget{members: []*member{{node: &webNode{}}}}
 	callers := newWebCallers(&Work{}, cluster.bases())

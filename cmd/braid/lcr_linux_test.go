@@ -384,7 +384,7 @@ func TestLCRUnderKills(t *testing.T) {
 }
 
 // The leader crashes together with the member that accepts, the only one that sends its accepted commands to others:
-// whole, or in rows of which two make the whole.
+// whole, or as rows, two of them enough to decode the whole.
 func TestLCRLosesLeaderAndDataLeaderTogether(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
