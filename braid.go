@@ -215,12 +215,15 @@ func checkListeners(listeners []net.Listener) error {
 }
 
 // core makes this member's part of an instance from what the disk held.
-func (c *config) core(instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
+func (c *config) core(
+	instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered,
+) (protocol.Core, error) {
 	s := protocol.Settings{
 		Self: c.Self, Instance: instance, Session: session, Heartbeat: c.Heartbeat, ElectionTimeout: c.ElectionTimeout,
-		MaxFrameBytes: c.Experiment.MaxFrameBytes, PipelineDepth: c.Experiment.PipelineDepth, NoPipeline: c.Experiment.NoPipeline, Own: c.choice.Own(),
-		NoParallelAppend: c.Experiment.NoParallelAppend, LeaseReads: c.LeaseReads, Placement: c.choice.Placement,
-		Leaders: common.Leaders.In(c.choice.Values),
+		MaxFrameBytes: c.Experiment.MaxFrameBytes, PipelineDepth: c.Experiment.PipelineDepth,
+		NoPipeline: c.Experiment.NoPipeline, NoParallelAppend: c.Experiment.NoParallelAppend,
+		LeaseReads: c.LeaseReads, Placement: c.choice.Placement, Leaders: common.Leaders.In(c.choice.Values),
+		Own: c.choice.Own(),
 	}
 	if c.Experiment.NoBatching {
 		s.MaxFrameEntries = 1
@@ -243,14 +246,17 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 	core := c.choice.Core
 	r := replica.Options{
 		Self: c.Self, Cluster: c.Cluster, Dir: c.Dir, FS: c.FS, Members: c.Members, Join: c.Join, Core: c.core,
-		Codec: core.Codec, Cells: core.Cells, Derive: core.Deriving(c.choice.Own()), Proposing: core.Proposing, Settings: c.settings(), Epochs: core.Settings.Text("epochs", c.choice.Values), Quorums: c.quorums().String(),
+		Codec: core.Codec, Cells: core.Cells, Derive: core.Deriving(c.choice.Own()), Proposing: core.Proposing,
+		Settings: c.settings(), Epochs: core.Settings.Text("epochs", c.choice.Values), Quorums: c.quorums().String(),
 		Kind: c.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
 		Begin: c.begin(), Leaders: common.Leaders.In(c.choice.Values),
 		Heartbeat: c.Heartbeat, ElectionTimeout: c.ElectionTimeout, Depth: c.Experiment.PipelineDepth,
 		MaxBatchBytes: c.Experiment.MaxBatchBytes, MaxBatchCommands: c.Experiment.MaxBatchCommands,
-		MaxCommandBytes: c.Limits.CommandBytes, MaxPendingBytes: int64(c.Limits.PendingBytes), SnapshotBytes: int64(c.Limits.SnapshotBytes), KeepLogBytes: int64(c.Limits.KeepLogBytes),
-		BodyCacheBytes: int64(c.Limits.BodyCacheBytes), ScrubBytesPerSecond: max(0, int64(c.Limits.ScrubBytesPerSecond)), TrimWhole: common.TrimWhole.In(c.choice.Values),
-		SyncApply: c.Experiment.NoAsyncApply, Logger: c.Logger, Answer: c.Answer,
+		MaxCommandBytes: c.Limits.CommandBytes, MaxPendingBytes: int64(c.Limits.PendingBytes),
+		SnapshotBytes: int64(c.Limits.SnapshotBytes), KeepLogBytes: int64(c.Limits.KeepLogBytes),
+		BodyCacheBytes: int64(c.Limits.BodyCacheBytes), TrimWhole: common.TrimWhole.In(c.choice.Values),
+		ScrubBytesPerSecond: max(0, int64(c.Limits.ScrubBytesPerSecond)), SyncApply: c.Experiment.NoAsyncApply,
+		Logger: c.Logger, Answer: c.Answer,
 		Listen: listeners, TLS: c.TLS.Config, TLSByURL: c.TLS.ByURL, TLSBinds: c.TLS.Binds, Net: c.Experiment.Net,
 	}
 	if c.Experiment.NoBatching {
@@ -270,15 +276,16 @@ func (c *config) begin() order.Cursor {
 	return order.Begin(c.choice.Instances(), c.choice.Order == order.KindNiagara)
 }
 
-// NewGroups makes the state machine for [Open] with a protocol that divides keys over
-// groups, each with an order of its own (Options.Groups): one for each group. Every
-// command says which keys it touches ([ProposeOptions].Keys), and is given to the state machine of
-// their group: see [GroupOf]. There is no order between commands of different groups, and Position counts
-// within a group. Groups have no bodies, no tokens, and no state on disk of their own; a [GroupError] refuses
-// what they do not have. [Node.ReadBarrier] covers all groups.
+// NewGroups makes the state machine for [Open] with a protocol that divides keys over groups, each with an order of its
+// own ([Options.Groups]): it calls machine once for each group. Every command says which keys it touches
+// ([ProposeOptions].Keys), and is given to the state machine of their group: see [GroupOf]. There is no order between
+// commands of different groups, and Position counts within a group. Groups have no bodies, no tokens, and no state on
+// disk of their own; a [GroupError] refuses what they do not have. [Node.ReadBarrier] covers all groups.
 func NewGroups(groups int, machine func(group int) StateMachine) (StateMachine, error) {
 	begin := order.BeginKeyed(groups)
-	g, err := apply.NewGroups(begin.Instances(), func(id InstanceID) StateMachine { return machine(int(id - protocol.FirstInstance)) })
+	g, err := apply.NewGroups(begin.Instances(), func(id InstanceID) StateMachine {
+		return machine(int(id - protocol.FirstInstance))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -378,8 +385,8 @@ func (n *Node) ReadBarrier(ctx context.Context) error { return n.r.ReadBarrier(c
 
 // ReadOptions sets the consistency of a read. The zero value is a linearizable read, as after ReadBarrier.
 type ReadOptions struct {
-	// After are tokens of commands that were accepted: the read sees these commands, on whichever
-	// member it is. A token is waited for at most as long as a proposal is tried.
+	// After are tokens of commands that were accepted: the read sees these commands, on any member. A token is waited
+	// for at most as long as a proposal is tried.
 	After []Token
 	// Barrier: the read also sees every command that was answered as accepted, on any member, before the
 	// read began. It costs more than another read if the protocol spreads commands before it orders
@@ -388,8 +395,8 @@ type ReadOptions struct {
 	// Local: the read sees what is applied on this member, and the commands of After. No one else is
 	// asked. Barrier has no meaning then.
 	Local bool
-	// Timeout is how long Read waits at most, not counting what it waits for After; 0: as long as [Node.ReadBarrier]. It
-	// costs less than a context with a deadline, and comes some milliseconds late.
+	// Timeout is how long Read waits at most, not counting what it waits for After; 0: as long as [Node.ReadBarrier].
+	// It costs less than a context with a deadline, and comes some milliseconds late.
 	Timeout time.Duration
 }
 

@@ -12,32 +12,33 @@ import (
 // Errors of proposals, changes and reads. Compare with [errors.Is]: they are wrapped, and may be joined with a typed
 // error that says more.
 var (
-	// ErrMaybeCommitted: no answer came in time. The command takes effect once or never, now or later. A retry is another
-	// command, so it is safe only if the command is idempotent.
+	// ErrMaybeCommitted: no answer came in time. The command takes effect once or never, now or later. A retry is
+	// another command, so it is safe only if the command is idempotent.
 	ErrMaybeCommitted = member.ErrMaybeCommitted
 	// ErrNotSent: the context ended before anything was sent. Nothing happened, and nothing will. A retry is safe.
 	ErrNotSent = member.ErrNotSent
 	// ErrResultUnknown: the command took effect exactly once, but this member was sent a snapshot that includes it, and
 	// does not know its result. Do not retry.
 	ErrResultUnknown = member.ErrResultUnknown
-	// ErrNoLeader: no leader took the command until the timeout of [Node.Propose]. Nothing happened, and nothing will. A
-	// retry is safe.
+	// ErrNoLeader: no leader took the command until the timeout of [Node.Propose]. Nothing happened, and nothing will.
+	// A retry is safe.
 	ErrNoLeader = member.ErrNoLeader
-	// ErrOverloaded: what waits on this member is at its limit in bytes. Nothing happened. A retry is safe, after a pause.
+	// ErrOverloaded: what waits on this member is at its limit in bytes. Nothing happened. A retry is safe, after a
+	// pause.
 	ErrOverloaded = member.ErrOverloaded
 	// ErrTooLarge: the command, with its body, exceeds Limits.CommandBytes. Nothing happened. A retry gets the same
 	// answer.
 	ErrTooLarge = member.ErrTooLarge
-	// ErrStopped: the member has stopped, or stops; joined with it is why, if it stopped on its own. Calls made after the
-	// stop had no effect. A command that was in progress may have been committed: then a retry, at another member, is safe
-	// only if the command is idempotent.
+	// ErrStopped: the member has stopped, or stops; joined with it is why, if it stopped on its own. Calls made after
+	// the stop had no effect. A command that was in progress may have been committed: then a retry, at another member,
+	// is safe only if the command is idempotent.
 	ErrStopped = member.ErrStopped
 	// ErrReadTimeout: no leader is known, leadership was not confirmed in time, or not everything before the read was
 	// applied. A read changes nothing: a retry is safe.
 	ErrReadTimeout = member.ErrReadTimeout
 	// ErrWithinApply: the state machine called, in Apply, Snapshot or Restore, and would wait for itself. Nothing
-	// happened, unless it is joined with ErrMaybeCommitted. A retry from there never succeeds: let another goroutine call,
-	// for which the state machine does not wait, or call ProposeAsync.
+	// happened, unless it is joined with ErrMaybeCommitted. A retry from there never succeeds: let another goroutine
+	// call, for which the state machine does not wait, or call ProposeAsync.
 	ErrWithinApply = member.ErrWithinApply
 )
 

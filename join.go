@@ -138,7 +138,8 @@ func (o *Options) askMembers(ctx context.Context, own []string) (best *Running, 
 			case failed != nil:
 				err = errors.Join(err, failed)
 			case best != nil && best.Cluster != found.Cluster:
-				return nil, badOption("Members", "are of the clusters %x and %x: %s is of the latter", best.Cluster, found.Cluster, url)
+				return nil, badOption("Members", "are of the clusters %x and %x: %s is of the latter",
+					best.Cluster, found.Cluster, url)
 			case best == nil || best.Before(found):
 				best = found
 			}
@@ -168,7 +169,8 @@ func (o *Options) ask(ctx context.Context, url string, own []string) (*Running, 
 	case o.Cluster != 0 && o.Cluster != found.Cluster:
 		return nil, badOption("Cluster", "is %x, and the member at %s is of cluster %x", o.Cluster, url, found.Cluster)
 	case o.Self != 0 && o.Self != found.Self:
-		return nil, fmt.Errorf("the member at %s knows this one as %s, not as %s", url, found.Self, o.Self) // it may lag
+		// The other member may lag.
+		return nil, fmt.Errorf("the member at %s knows this one as %s, not as %s", url, found.Self, o.Self)
 	}
 	return found, nil
 }

@@ -22,8 +22,8 @@ import (
 
 // Options opens a member. The zero value of an optional field means its default.
 type Options struct {
-	// Self is this member's id, see [MemberIDOf], and Cluster the cluster's, see [ClusterIDOf]. Both are required, except
-	// where Dir has data, which knows them, and for a member that joins.
+	// Self is this member's id, see [MemberIDOf], and Cluster the cluster's, see [ClusterIDOf]. Both are required,
+	// except where Dir has data, which knows them, and for a member that joins.
 	Self    MemberID
 	Cluster uint64
 	Dir     string // directory for log and snapshots, required; made if missing
@@ -35,13 +35,13 @@ type Options struct {
 	Members []Member
 	// Join begins empty, as a member of a running cluster to which [Node.ChangeMembers] adds it. With the ids of all
 	// Members it may start before it is added. Without Self, Cluster and these ids it must have been added: Open asks
-	// Members, which have only PeerURLs then, for at most ten seconds, and they tell it the rest. They know it by its own
-	// PeerURLs; by default these are Listen, or the addresses of Listeners, with http:// or https:// in front.
+	// Members, which have only PeerURLs then, for at most ten seconds, and they tell it the rest. They know it by its
+	// own PeerURLs; by default these are Listen, or the addresses of Listeners, with http:// or https:// in front.
 	Join     bool
 	PeerURLs []string
-	// Listen are the addresses (host:port) to accept other members on, one per network card. A cluster of one needs none;
-	// it is required where Members has others. Listeners are open listeners to use instead. Open takes them: the member
-	// closes them when it stops, and Open when it fails. To open the member again, give it new ones, or Listen.
+	// Listen are the addresses (host:port) to accept other members on, one per network card. A cluster of one needs
+	// none; it is required where Members has others. Listeners are open listeners to use instead. Open takes them: the
+	// member closes them when it stops, and Open when it fails. To open the member again, give it new ones, or Listen.
 	Listen    []string
 	Listeners []net.Listener
 	TLS       TLS // between members
@@ -50,8 +50,8 @@ type Options struct {
 	Protocol Protocol
 
 	Heartbeat time.Duration `setting:"heartbeat-interval"` // default 100 ms, at least 1 ms
-	// ElectionTimeout is how long a member does without a leader before an election: at least 3 heartbeats, at most 50 s,
-	// default 1 s. It must be the same on all members.
+	// ElectionTimeout is how long a member does without a leader before an election: at least 3 heartbeats, at most 50
+	// s, default 1 s. It must be the same on all members.
 	ElectionTimeout time.Duration `setting:"election-timeout"`
 	// LeaseReads answers reads without a round trip, by clocks of bounded drift. It must be the same on all members.
 	// https://github.com/braidlog/braid/blob/main/docs/internals/raft.md says what clocks are assumed to do.
@@ -76,8 +76,8 @@ type TLS struct {
 	// are not authenticated then.
 	ByURL bool
 	// Binds demands that the certificate of a member that connects names the host of one of its peer URLs. Without it,
-	// any certificate that Config accepts may be any member's when it connects; when this member connects to another one,
-	// the host is always compared.
+	// any certificate that Config accepts may be any member's when it connects; when this member connects to another
+	// one, the host is always compared.
 	Binds bool
 }
 
@@ -86,8 +86,8 @@ type Limits struct {
 	CommandBytes  int // a command and its body; default 32 MiB
 	PendingBytes  int // proposals of this member that wait or are in progress; default 256 MiB
 	SnapshotBytes int // log bytes between snapshots; default 256 MiB
-	// KeepLogBytes bounds the log that is kept for members that catch up, also while they are sent a snapshot; default 4
-	// SnapshotBytes. A member that is further behind is sent a snapshot again.
+	// KeepLogBytes bounds the log that is kept for members that catch up, also while they are sent a snapshot; default
+	// 4 SnapshotBytes. A member that is further behind is sent a snapshot again.
 	KeepLogBytes   int
 	BodyCacheBytes int // whole bodies kept in memory for reading; default 64 MiB
 	// ScrubBytesPerSecond is how fast the log, the snapshots and the bodies on disk are read to find damage, which is
@@ -108,8 +108,8 @@ type Experiment struct {
 	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
 	PipelineDepth    int  // frames and batches in progress; default adaptive
 	// Net emulates links, as the flag --net of the program braid
-	// (https://github.com/braidlog/braid/blob/main/docs/using/operations.md). It finds members by the names that they have
-	// in Members, and in the membership later. [Node.SetNet] changes it.
+	// (https://github.com/braidlog/braid/blob/main/docs/using/operations.md). It finds members by the names that they
+	// have in Members, and in the membership later. [Node.SetNet] changes it.
 	Net string
 }
 
@@ -142,7 +142,9 @@ func (o Options) complete() (*config, error) {
 		return nil, err
 	}
 	c := &config{o, choice}
-	c.Heartbeat, c.ElectionTimeout, c.LeaseReads = common.Heartbeat.In(choice.Values), common.ElectionTimeout.In(choice.Values), common.LeaseReads.In(choice.Values)
+	c.Heartbeat = common.Heartbeat.In(choice.Values)
+	c.ElectionTimeout = common.ElectionTimeout.In(choice.Values)
+	c.LeaseReads = common.LeaseReads.In(choice.Values)
 	c.Experiment.MaxBatchBytes = cmp.Or(c.Experiment.MaxBatchBytes, 1<<20)
 	c.Experiment.MaxFrameBytes = cmp.Or(c.Experiment.MaxFrameBytes, 1<<20)
 	c.Limits.complete()
@@ -232,7 +234,8 @@ func (o *Options) Coded() bool {
 // checkMachine refuses a state machine that the protocol cannot drive.
 func (c *config) checkMachine(sm StateMachine) error {
 	if _, durable := sm.(DurableStateMachine); durable && c.choice.Core.Judged.ByKey {
-		return badOption("Protocol", "%s orders only commands with a key in common, and drives no state machine that keeps its state on disk", c.choice.Name)
+		return badOption("Protocol", "%s orders only commands with a key in common, and drives no state machine that "+
+			"keeps its state on disk", c.choice.Name)
 	}
 	return nil
 }
@@ -251,11 +254,13 @@ func (c *config) check() error {
 	case min(x.MaxBatchBytes, x.MaxBatchCommands, x.MaxFrameBytes, x.PipelineDepth) < 0:
 		return badOption("Experiment", "must not be negative")
 	case max(x.MaxBatchBytes, x.MaxFrameBytes) > protocol.MaxEntryBytes/2:
-		return badOption("Experiment", "MaxBatchBytes %d and MaxFrameBytes %d are at most %d", x.MaxBatchBytes, x.MaxFrameBytes, protocol.MaxEntryBytes/2)
+		return badOption("Experiment", "MaxBatchBytes %d and MaxFrameBytes %d are at most %d",
+			x.MaxBatchBytes, x.MaxFrameBytes, protocol.MaxEntryBytes/2)
 	case c.choice.Instances() == 0:
 		return badOption("Protocol", "%s needs the number of instances where there are no Members", c.choice.Name)
 	case c.choice.Quorums != nil && (c.Join || c.codeK() > len(c.Members)):
-		return badOption("Protocol", "%s needs its members from the start, at least as many as code-k, which is %d", c.choice.Name, c.codeK())
+		return badOption("Protocol", "%s needs its members from the start, at least as many as code-k, which is %d",
+			c.choice.Name, c.codeK())
 	}
 	return c.checkMembers()
 }
@@ -272,7 +277,8 @@ func (c *config) checkMembers() error {
 			return badOption("Members", "member %s: %v", m.ID, err)
 		}
 	}
-	if other := slices.ContainsFunc(c.Members, func(m Member) bool { return m.ID != c.Self }); other && len(c.Listen)+len(c.Listeners) == 0 {
+	others := slices.ContainsFunc(c.Members, func(m Member) bool { return m.ID != c.Self })
+	if others && len(c.Listen)+len(c.Listeners) == 0 {
 		return badOption("Listen", "is required where there are other members: they connect to this one")
 	}
 	if c.Join {

@@ -36,8 +36,8 @@ type CRaft struct {
 	// K is how many fragments make a body whole, at most 64. 0: as many as possible while a write need not wait for the
 	// slowest member. It must be the same on all members.
 	K int `setting:"code-k"`
-	// ExtraWhole is how many members more than needed get whole bodies where fragments cannot be used, 0…64. Members may
-	// differ in it.
+	// ExtraWhole is how many members more than needed get whole bodies where fragments cannot be used, 0…64. Members
+	// may differ in it.
 	ExtraWhole int `setting:"extra-whole"`
 	// TrimWhole cuts this member's whole copies of bodies down to its fragment once enough other members hold theirs.
 	// Members may differ in it.
@@ -76,13 +76,13 @@ type MultiPaxos struct {
 	Relays int `setting:"relays"`
 }
 
-// ISS has many leaders at a time, each of which proposes in slots of its own
+// ISS has many leaders at a time. Each proposes in slots of its own
 // (https://github.com/braidlog/braid/blob/main/docs/using/iss.md).
 type ISS struct {
 	Quorums string `setting:"quorums"` // as in MultiPaxos
 	Relays  int    `setting:"relays"`  // as in MultiPaxos
-	// Epochs says how the log is cut into epochs, and which members lead in them. It must be the same on all members, and
-	// never changes: a directory that was created with other epochs is not opened.
+	// Epochs says how the log is cut into epochs, and which members lead in them. It must be the same on all members,
+	// and never changes: a directory that was created with other epochs is not opened.
 	Epochs EpochSettings `setting:"epochs"`
 }
 
@@ -90,9 +90,9 @@ type ISS struct {
 func Protocols() []string { return registry.Names() }
 
 // Named returns the protocol with one of the names of [Protocols] and with settings of the form NAME=VALUE, as
-// "relays=3" or "placement=code", all of which https://github.com/braidlog/braid/blob/main/docs/using/settings.md
-// lists. It is for programs with flags, and for protocols that are for comparison only. [Open] refuses a name, a
-// setting or a value that does not exist.
+// "relays=3" or "placement=code". All settings are listed in
+// https://github.com/braidlog/braid/blob/main/docs/using/settings.md. Named is for programs with flags, and for
+// protocols that are for comparison only. [Open] refuses a name, a setting or a value that does not exist.
 //
 //	braid.Named("niagara", "instances=8", "placement=code") // as braid.Niagara{Instances: 8, Coded: &braid.CRaft{}}
 func Named(name string, settings ...string) Protocol {

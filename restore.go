@@ -84,12 +84,14 @@ func RecoverAlone(ctx context.Context, lost string, o Options, machine StateMach
 		return 0, badOption("StateMachine", "it must keep its state in memory, and refer to no bodies")
 	}
 	if len(o.Members) != 1 {
-		return 0, badOption("Members", "are %d: the new cluster begins with one member, and others join it", len(o.Members))
+		return 0, badOption("Members", "are %d: the new cluster begins with one member, and others join it",
+			len(o.Members))
 	}
 	if c, err := o.complete(); err != nil {
 		return 0, err
 	} else if replica.Begun(c.FS, c.Dir) {
-		return 0, &DirError{Dir: c.Dir, Detail: "is of a member that has started: a cluster is recovered in a new directory"}
+		return 0, &DirError{Dir: c.Dir,
+			Detail: "is of a member that has started: a cluster is recovered in a new directory"}
 	}
 	if _, cluster, err := replica.OwnerOf(OSFS(), lost); err != nil {
 		return 0, err

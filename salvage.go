@@ -18,8 +18,8 @@ type Salvaged struct {
 	Kind     LogKind
 	Position Position
 	Behind   int
-	// LastTerm and LastIndex are those of the last entry of the first instance's log. Of several members the one with the
-	// highest term, and of these the one with the highest index, knows most. See [FurthestFirst].
+	// LastTerm and LastIndex are those of the last entry of the first instance's log. Of several members the one with
+	// the highest term, and of these the one with the highest index, knows most. See [FurthestFirst].
 	LastTerm  Term
 	LastIndex Index
 }
@@ -33,12 +33,15 @@ type Salvaged struct {
 // in memory, [RecoverAlone] does all of it.
 func Salvage(dir string, others []string, sm StateMachine) (*Salvaged, error) {
 	s, err := replica.Salvage(replica.SalvageOptions{
-		FS: vfs.OS, Dir: dir, Others: others, Guess: func() member.KindGuess { return registry.NewGuess() }, Behind: behind,
+		FS: vfs.OS, Dir: dir, Others: others, Behind: behind,
+		Guess: func() member.KindGuess { return registry.NewGuess() },
 	}, sm)
 	if err != nil {
 		return nil, err
 	}
-	return &Salvaged{s: s, Kind: s.Kind, Position: s.Position, Behind: s.Behind, LastTerm: s.Last.Term, LastIndex: s.Last.Index}, nil
+	return &Salvaged{
+		s: s, Kind: s.Kind, Position: s.Position, Behind: s.Behind, LastTerm: s.Last.Term, LastIndex: s.Last.Index,
+	}, nil
 }
 
 // behind returns what reads entries behind an instance's log that a core has on disk; nil: there are none.
@@ -57,7 +60,7 @@ func (s *Salvaged) Body(ctx context.Context, ref BodyRef) ([]byte, error) { retu
 // Close closes the directories.
 func (s *Salvaged) Close() error { return s.s.Close() }
 
-// FurthestFirst orders directories of members that do not run, of which one is to be salvaged: the one whose logs go
+// FurthestFirst orders directories of members that do not run, to choose the one to be salvaged: the one whose logs go
 // furthest comes first. With several instances another one may go further in one of them: more are such directories,
 // and what only they have is not in what is salvaged. It only reads.
 func FurthestFirst(dirs []string) (ordered, more []string, err error) {

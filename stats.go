@@ -30,7 +30,8 @@ type LogStats struct {
 
 func logStats(s *replica.LogStats) LogStats {
 	out := LogStats{
-		Submits: s.Submits, Records: s.Records, Bytes: s.Bytes, Syncs: s.Syncs, SyncTime: s.SyncTime, SyncMax: s.SyncMax,
+		Submits: s.Submits, Records: s.Records, Bytes: s.Bytes,
+		Syncs: s.Syncs, SyncTime: s.SyncTime, SyncMax: s.SyncMax,
 		SyncLatency: s.SyncLatency, SyncStart: s.SyncStart, Waits: s.Waits,
 		QueuedBytes: s.QueuedBytes, PendingBytes: s.PendingBytes, Failed: s.Failed,
 	}
@@ -64,12 +65,16 @@ type PeerStats struct {
 }
 
 func linkStats(s *replica.LinkStats) LinkStats {
-	out := LinkStats{Peers: make([]PeerStats, len(s.Peers)), EgressBytes: s.EgressBytes, IngressBytes: s.IngressBytes, Refused: s.Refused}
+	out := LinkStats{
+		Peers:       make([]PeerStats, len(s.Peers)),
+		EgressBytes: s.EgressBytes, IngressBytes: s.IngressBytes, Refused: s.Refused,
+	}
 	for i := range s.Peers {
 		p := &s.Peers[i]
 		out.Peers[i] = PeerStats{
 			ID: MemberID(p.ID), Connected: p.Connected, Since: p.Since, BytesIn: p.BytesIn, BytesOut: p.BytesOut,
-			FramesIn: p.FramesIn, FramesOut: p.FramesOut, QueueBytes: p.QueueBytes, Drops: p.Drops, Connects: p.Connects,
+			FramesIn: p.FramesIn, FramesOut: p.FramesOut, QueueBytes: p.QueueBytes,
+			Drops: p.Drops, Connects: p.Connects,
 			LastError: p.LastError, Addrs: p.Addrs,
 		}
 	}
@@ -85,21 +90,22 @@ type BodyStats struct {
 	LiveBytes, TotalBytes int64
 	// Missing is how many bodies are known to be missing here. They are being restored.
 	Missing int
-	// Short is how many bodies are held as fragments here but must be whole, because the fragments would be too few. They
-	// are being made whole.
+	// Short is how many bodies are held as fragments here but must be whole, because the fragments would be too few.
+	// They are being made whole.
 	Short int
-	// Fetched counts the bodies that were made whole from other members' fragments, Served the fragments that were sent to
-	// others, Corrupt the bodies that were found damaged on disk, Repaired the bodies that were restored, Trimmed the
-	// whole bodies that were replaced by a fragment.
+	// Fetched counts the bodies that were made whole from other members' fragments, Served the fragments that were sent
+	// to others, Corrupt the bodies that were found damaged on disk, Repaired the bodies that were restored, Trimmed
+	// the whole bodies that were replaced by a fragment.
 	Fetched, Served, Corrupt, Repaired, Trimmed uint64
-	// Failing is why a missing body could not be restored. It is nil if the last attempt succeeded or no body is missing.
+	// Failing is why a missing body could not be restored. It is nil if the last attempt succeeded or no body is
+	// missing.
 	Failing error
 }
 
 // DiskStats is the member's view of damage to its log and its snapshots. [BodyStats] has the same of bodies.
 type DiskStats struct {
-	// Rounds is how often everything on disk was read since the member started. Scrubbed is how many bytes of the log and
-	// of snapshots were read.
+	// Rounds is how often everything on disk was read since the member started. Scrubbed is how many bytes of the log
+	// and of snapshots were read.
 	Rounds, Scrubbed uint64
 	// Damaged counts the places that were found damaged. Mended counts those that are no longer damaged, or that hold
 	// nothing needed any more.

@@ -89,10 +89,13 @@ type InstanceProgress struct {
 func (n *Node) Status() Status {
 	s := n.r.Status()
 	return Status{
-		Self: n.opt.Self, Cluster: n.opt.Cluster, Protocol: n.opt.choice.Name, Tolerance: n.tolerance(&s.Config), Settings: n.opt.choice.Own(), Order: string(n.opt.choice.Order), Begun: s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
-		Applied: s.Applied.Position, Next: slot(s.Applied.Next), Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,
+		Self: n.opt.Self, Cluster: n.opt.Cluster, Protocol: n.opt.choice.Name, Tolerance: n.tolerance(&s.Config),
+		Settings: n.opt.choice.Own(), Order: string(n.opt.choice.Order), Placement: string(n.opt.choice.Placement),
+		Begun: s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
+		Applied: s.Applied.Position, Next: slot(s.Applied.Next),
+		Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,
 		LogBytes: s.LogBytes, Log: logStats(&s.Log), Links: linkStats(&s.Links), PendingBytes: s.PendingBytes,
-		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk), Placement: string(n.opt.choice.Placement),
+		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk),
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved, At: time.Now(),
 	}
 }

@@ -53,7 +53,8 @@ const (
 	AddVoter = protocol.AddVoter
 	// AddLearner adds a member that receives the log but does not vote.
 	AddLearner = protocol.AddLearner
-	// RemoveMember removes a member permanently. It stops by itself: see [Node.ChangeMembers]. Its id is never used again.
+	// RemoveMember removes a member permanently. It stops by itself: see [Node.ChangeMembers]. Its id is never used
+	// again.
 	RemoveMember = protocol.RemoveMember
 	// UpdateMember replaces a member's name and URLs.
 	UpdateMember = protocol.UpdateMember

@@ -13,8 +13,8 @@ import (
 // saturation.
 type CurveConfig struct {
 	Contestants []LogConfig // their Load.Rate is not used
-	// Rates are the offered rates, ascending. Without them the saturation of every contestant is searched for, beginning
-	// with Start.
+	// Rates are the offered rates, ascending. Without them the saturation of every contestant is searched for,
+	// beginning with Start.
 	Rates  []float64
 	Start  float64
 	Rounds int // at each rate; the figures are medians

@@ -9,8 +9,8 @@ import (
 // WriteText writes the curves as tables, each with the saturation of its contestant.
 func (c *LogCurves) WriteText(w io.Writer) {
 	r := c.LogResult
-	fmt.Fprintf(w, "%d members, open loop, %d-byte commands, %.1f s at each rate, medians of %d rounds on %d cores, %s "+
-		"(%s)\n",
+	fmt.Fprintf(w, "%d members, open loop, %d-byte commands, %.1f s at each rate, medians of %d rounds on %d cores, "+
+		"%s (%s)\n",
 		r.Nodes, r.Payload, r.DurationS, r.Rounds, r.Machine.Cores, r.Machine.Filesystem, r.DataDir)
 	for _, s := range c.Series {
 		fmt.Fprintf(w, "\n%s\n", s.Protocol)
@@ -40,16 +40,17 @@ func (c *LogCurves) WriteText(w io.Writer) {
 
 func (s *Curve) writeTable(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "offered/s\tachieved/s\tp50 ms\tp90 ms\tp99 ms\tp99.9 ms\tmax ms\tCPU µs/command\terrors\tstolen "+
-		"%\tothers %\tsaturated\t")
+	fmt.Fprintln(tw, "offered/s\tachieved/s\tp50 ms\tp90 ms\tp99 ms\tp99.9 ms\tmax ms\tCPU µs/command\terrors\t"+
+		"stolen %\tothers %\tsaturated\t")
 	for _, p := range s.Points {
 		l, saturated := p.LatencyMS, "–"
 		if p.Saturated {
 			saturated = "yes"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.1f\t%.1f\t%s\t\n", number(p.RatePS), number(p.ThroughputPS),
-			number(l.P50), number(l.P90), number(l.P99), number(l.P999), number(l.Max), number(p.CPUMicrosOp), p.Errors,
-			p.StolenPercent, p.OthersPercent, saturated)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.1f\t%.1f\t%s\t\n",
+			number(p.RatePS), number(p.ThroughputPS),
+			number(l.P50), number(l.P90), number(l.P99), number(l.P999), number(l.Max),
+			number(p.CPUMicrosOp), p.Errors, p.StolenPercent, p.OthersPercent, saturated)
 	}
 	_ = tw.Flush()
 }

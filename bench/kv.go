@@ -102,8 +102,8 @@ func (c *KVConfig) validateKeys() error {
 	}
 	scan := c.Workload.ScanLimit * (c.Workload.Values.Max + c.KeySize)
 	if c.Workload.Mix[workload.Scan] > 0 && scan > maxMessage {
-		return fmt.Errorf("scans of %d values of %d bytes are %d MiB: at most %d MiB come in one answer; lower the limit "+
-			"of scans, or the size", c.Workload.ScanLimit, c.Workload.Values.Max, scan>>20, maxMessage>>20)
+		return fmt.Errorf("scans of %d values of %d bytes are %d MiB: at most %d MiB come in one answer; lower "+
+			"the limit of scans, or the size", c.Workload.ScanLimit, c.Workload.Values.Max, scan>>20, maxMessage>>20)
 	}
 	if bytes := c.Clients * c.Workload.Values.Max; bytes > maxPending {
 		return fmt.Errorf("%d clients with values of %d bytes are %d MiB in flight: at most %d MiB", c.Clients,
@@ -138,8 +138,8 @@ func (c *KVConfig) validateReads() error {
 	case c.Serializable && c.Check:
 		return errors.New("serializable gets may be stale, which is not linearizable: check without them")
 	case c.Check && c.Workload.Values.Min < MinPayload:
-		return fmt.Errorf("check with values of %d bytes: at least %d are needed, to tell them apart", c.Workload.Values.Min,
-			MinPayload)
+		return fmt.Errorf("check with values of %d bytes: at least %d are needed, to tell them apart",
+			c.Workload.Values.Min, MinPayload)
 	case c.Check && c.CheckLimit <= 0:
 		return fmt.Errorf("check for %v: the time must be positive", c.CheckLimit)
 	}

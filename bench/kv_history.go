@@ -275,8 +275,8 @@ func rankAbsent(ops []check.Operation) {
 			ranked = append(ranked, o)
 		}
 	}
-	// ends[i] is the first return among ranked[i:], none of which can be ordered before an operation that was called
-	// after it.
+	// ends[i] is the first return among ranked[i:]. None of these operations can be ordered before an operation that
+	// was called after it.
 	ends := make([]int64, len(ranked)+1)
 	ends[len(ranked)] = math.MaxInt64
 	for i := len(ranked) - 1; i >= 0; i-- {
@@ -343,8 +343,8 @@ func (v *Verdict) String() string {
 	s := fmt.Sprintf("history of %s operations on %s keys, %s of unknown outcome: %s (judged in %.1f s)",
 		number(float64(v.Operations)), number(float64(v.Keys)), number(float64(v.Unknown)), v.Verdict, v.Seconds)
 	if v.ByRevision > 0 {
-		s += fmt.Sprintf("\n%d keys were judged by the server's revisions alone: more than %s operations, or no time left "+
-			"to search", v.ByRevision, number(searchLimit))
+		s += fmt.Sprintf("\n%d keys were judged by the server's revisions alone: more than %s operations, or no time "+
+			"left to search", v.ByRevision, number(searchLimit))
 	}
 	if v.Detail != "" {
 		s += "\n" + v.Detail

@@ -80,7 +80,8 @@ func (s *mapStore) do(ctx context.Context, method string, key []byte, suffix str
 	case http.StatusRequestEntityTooLarge:
 		return resp.StatusCode, fmt.Errorf("%w: %s", errMapTooLarge, strings.TrimSpace(s.answer.String()))
 	}
-	return resp.StatusCode, fmt.Errorf("%s %s: %s: %s", method, req.URL, resp.Status, strings.TrimSpace(s.answer.String()))
+	return resp.StatusCode, fmt.Errorf("%s %s: %s: %s", method, req.URL, resp.Status,
+		strings.TrimSpace(s.answer.String()))
 }
 
 // newHTTPTarget returns a target with one connection at a time.

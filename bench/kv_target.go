@@ -76,7 +76,8 @@ func connect(endpoint string, secure *tls.Config) (*grpc.ClientConn, error) {
 	const window = 1 << 20
 	return grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(creds),
 		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window), grpc.WithDisableServiceConfig(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage+maxKey), grpc.MaxCallSendMsgSize(maxMessage+maxKey)))
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(maxMessage+maxKey), grpc.MaxCallSendMsgSize(maxMessage+maxKey)))
 }
 
 // kvCluster is the cluster as its endpoints report it.

@@ -46,7 +46,8 @@ const (
 func (l *Load) Validate() error {
 	switch {
 	case l.Payload < MinPayload:
-		return fmt.Errorf("payload of %d bytes: at least %d are needed, to tell the commands apart", l.Payload, MinPayload)
+		return fmt.Errorf("payload of %d bytes: at least %d are needed, to tell the commands apart", l.Payload,
+			MinPayload)
 	case l.Duration <= 0:
 		return fmt.Errorf("duration %v: must be positive", l.Duration)
 	case l.Warmup < 0:
@@ -68,7 +69,7 @@ func (l *Load) Validate() error {
 	return nil
 }
 
-// maxPending bounds the commands in flight, of which every member holds its copy.
+// maxPending bounds the commands in flight: every member holds a copy of each.
 const maxPending = 1 << 30
 
 // concurrency is the maximal number of commands in flight.
@@ -131,7 +132,7 @@ type sender struct {
 	hist    *hdrhistogram.Histogram
 
 	completed atomic.Int64 // commands answered, also with an error
-	failed    atomic.Int64 // of which with an error
+	failed    atomic.Int64 // commands answered with an error
 	refused   atomic.Int64 // attempts that were refused at once, and repeated
 	lastError atomic.Pointer[error]
 }

@@ -193,7 +193,9 @@ func (r *logRun) report(phase string) {
 	if r.Progress == nil {
 		return
 	}
-	p := Progress{Protocol: r.Protocol, Phase: phase, Elapsed: time.Since(r.began), Whole: r.Load.Warmup + r.Load.Duration}
+	p := Progress{
+		Protocol: r.Protocol, Phase: phase, Elapsed: time.Since(r.began), Whole: r.Load.Warmup + r.Load.Duration,
+	}
 	if r.g != nil {
 		p.Completed, _, _ = r.g.progress()
 		now := time.Now()

@@ -154,7 +154,8 @@ func runRival(ctx context.Context, c LogConfig) (*LogResult, error) {
 		return nil, errors.New(last.Error)
 	}
 	err = errors.Join(err, rerr, werr)
-	return nil, fmt.Errorf("%s: %s ended without a result: %w: %s", c.Protocol, c.Rivals, err, lastOf(complaints.Bytes()))
+	return nil, fmt.Errorf("%s: %s ended without a result: %w: %s", c.Protocol, c.Rivals, err,
+		lastOf(complaints.Bytes()))
 }
 
 // readRival reads a rival's output until its last line.

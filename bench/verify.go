@@ -33,16 +33,16 @@ func (r *logRun) converge(ctx context.Context, acked uint64) []string {
 		counts, hashes := r.digests()
 		if equal(counts) && counts[0] >= acked {
 			if !equal(hashes) {
-				return []string{fmt.Sprintf("the members applied %d commands each, but not the same ones or not in the same "+
-					"order: hashes %x", counts[0], hashes)}
+				return []string{fmt.Sprintf("the members applied %d commands each, but not the same ones or not in "+
+					"the same order: hashes %x", counts[0], hashes)}
 			}
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return []string{fmt.Sprintf("%d commands were acknowledged, but %v after the load the members have applied %d",
-				acked, r.convergeIn, counts)}
+			return []string{fmt.Sprintf("%d commands were acknowledged, but %v after the load the members have "+
+				"applied %d", acked, r.convergeIn, counts)}
 		}
 	}
 }
@@ -77,8 +77,8 @@ func (m *Machine) judge(member int, senders []*sender) (bad []string) {
 	}
 	for _, s := range senders {
 		if n, first := m.s.Seen[s.id].missing(s.seq, s.unknown); n > 0 {
-			bad = append(bad, fmt.Sprintf("member %d lacks %d acknowledged commands of sender %d, the first of which is %d",
-				member+1, n, s.id, first))
+			bad = append(bad, fmt.Sprintf("member %d lacks %d acknowledged commands of sender %d, the first of which "+
+				"is %d", member+1, n, s.id, first))
 		}
 	}
 	return bad

@@ -73,8 +73,8 @@ const (
 	InStream Delivery = iota
 	// Urgent: it goes alongside the stream.
 	Urgent
-	// BothWays: it goes in the stream, and without Context alongside it. The one in the stream also asks how much of the
-	// stream has arrived.
+	// BothWays: it goes in the stream, and without Context alongside it. The one in the stream also asks how much of
+	// the stream has arrived.
 	BothWays
 	// SameWay: it answers a BothWays message by the same path: alongside the stream if it has no Context.
 	SameWay

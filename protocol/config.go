@@ -67,7 +67,7 @@ func (c *Config) HoldWhole(k uint8, keep func(MemberID) bool) bool {
 	return changed
 }
 
-// MaxRows is the largest k of bodies of which all members hold rows; 0 if there is no limit.
+// MaxRows is the largest k of bodies that all members hold as rows; 0 if there is no limit.
 func (c *Config) MaxRows() (k uint8) {
 	for i := range c.Members {
 		if w := c.Members[i].WholeAbove; w > 0 && (k == 0 || w < k) {

@@ -6,8 +6,8 @@ import "time"
 // have the same effects. A Core is not safe for concurrent use; its owner feeds it from one loop.
 type Core interface {
 	// Step passes the input in to the core at time now, and adds the core's outputs to out. now is the member's
-	// monotonic clock since any origin; it never decreases. It must be read for this step, after in was received: leases
-	// depend on it (docs/internals/raft.md).
+	// monotonic clock since any origin; it never decreases. It must be read for this step, after in was received:
+	// leases depend on it (docs/internals/raft.md).
 	Step(now time.Duration, in Input, out *Effects)
 	// Check verifies the invariants of the core's fields. Tests and the simulator call it after every step.
 	Check() error
@@ -59,9 +59,10 @@ type ProposeChange struct {
 	Context uint64 // 0: no Rejection is wanted
 	ID      ProposalID
 	Changes []Change
-	// Target, in place of Changes, is the whole configuration to change to. Another instance made it from the one active
-	// here, in any number of steps. A target that is older than the active one is refused with ReasonInvalidChange. A
-	// follower forwards the target to its leader, which may not know it, and does not learn whether the leader refuses.
+	// Target, in place of Changes, is the whole configuration to change to. Another instance made it from the one
+	// active here, in any number of steps. A target that is older than the active one is refused with
+	// ReasonInvalidChange. A follower forwards the target to its leader, which may not know it, and does not learn
+	// whether the leader refuses.
 	Target *Config
 }
 
@@ -199,20 +200,20 @@ type Effects struct {
 	// Release may leave once everything persisted up to Seq is durable.
 	Release []*Message
 	// Commit has the entries that are decided: contiguous and in index order over the incarnation of a core, from the
-	// base on. Payloads of batches may be not resident, as in Send. Envelopes are encoded, and configurations have their
-	// payloads.
+	// base on. Payloads of batches may be not resident, as in Send. Envelopes are encoded, and configurations have
+	// their payloads.
 	Commit []Entry
 	// Reads are read indexes: serve when everything up to Index is applied.
 	Reads []ReadIndex
 	// Accepted are ids of proposals of this member in ModeAccepted that the core guarantees from now on: all their
-	// commands will be committed, whatever crashes the protocol tolerates, and even if this member never recovers. Their
-	// time and index are not determined yet. The core neither loses the proposal nor refuses it permanently. A core
-	// without such a guarantee does not report it, and the proposal is answered when it is applied. Members ignore ids
-	// of other proposals here.
+	// commands will be committed, whatever crashes the protocol tolerates, and even if this member never recovers.
+	// Their time and index are not determined yet. The core neither loses the proposal nor refuses it permanently. A
+	// core without such a guarantee does not report it, and the proposal is answered when it is applied. Members ignore
+	// ids of other proposals here.
 	Accepted []ProposalID
 	// Reject are refusals of this member's inputs.
 	Reject []Rejection
-	// Want asks for whole bodies of which this member holds a part: fetch, decode, verify, and step a BodyMade for each.
+	// Want asks for whole bodies that this member holds in part: fetch, decode, verify, and step a BodyMade for each.
 	// It is repeated until then, or until the core does not need the body any more.
 	Want []BodyRef
 	// Snapshots asks to send a snapshot to each of these members; every request is
@@ -310,8 +311,8 @@ type Base struct {
 	// Round is the number of rounds of the global log that the instance has filled up to here, perhaps with a part of
 	// the entry after Index. A core keeps it and does not use it.
 	Round Round `json:",omitempty"`
-	// Section is the state derived from the log up to here, see [Derived]; zero if the core derives none, or Index is 0.
-	// Only the snapshot has it: the log's own record of the base omits it.
+	// Section is the state derived from the log up to here, see [Derived]; zero if the core derives none, or Index is
+	// 0. Only the snapshot has it: the log's own record of the base omits it.
 	Section Section `json:"-"`
 }
 

@@ -17,8 +17,8 @@ const (
 	EntryBatch
 	// EntryConfig carries a whole [Config].
 	EntryConfig
-	// EntrySkip indicates that its instance has nothing for the rounds up to Round (SkipTo of docs/internals/niagara.md,
-	// 3.1). It is absolute: a late or repeated one has no effect.
+	// EntrySkip indicates that its instance has nothing for the rounds up to Round (SkipTo of
+	// docs/internals/niagara.md, 3.1). It is absolute: a late or repeated one has no effect.
 	EntrySkip
 	// EntryReshape changes how many instances the global log is merged from.
 	EntryReshape
@@ -90,9 +90,9 @@ type Entry struct {
 	ID ProposalID
 	// Low: no command of the session with a lower number is pending, in any instance. So a member may forget which of
 	// those numbers took effect, and refuses later ones below Low. The same holds for all earlier incarnations, except
-	// if Low is 0 and the instances share the session's numbers: then a command of an earlier incarnation may still take
-	// effect. Low ≤ ID.Seq. In an EntrySkip and an EntryReshape it is their number: see Round and Instances. So it is in
-	// an EntryGeneration. In a group of a lane it is where its range begins: see Range.
+	// if Low is 0 and the instances share the session's numbers: then a command of an earlier incarnation may still
+	// take effect. Low ≤ ID.Seq. In an EntrySkip and an EntryReshape it is their number: see Round and Instances. So it
+	// is in an EntryGeneration. In a group of a lane it is where its range begins: see Range.
 	Low uint64
 	// Count is the number of commands in the payload (0 unless the kind has commands).
 	Count uint32
@@ -111,8 +111,8 @@ type Entry struct {
 	// Payload is nil where it is not held in memory (Size > 0) or empty (Size == 0). Every
 	// member holds all of it: applying needs nothing else.
 	Payload []byte
-	// Body is the large part of a command, in some form. Applying does not need it. It is nil if it is not available. In
-	// a message that is not sent yet it may be whole although Form is a fragment: the sender encodes that.
+	// Body is the large part of a command, in some form. Applying does not need it. It is nil if it is not available.
+	// In a message that is not sent yet it may be whole although Form is a fragment: the sender encodes that.
 	Body []byte
 
 	// head is the encoded envelope; nil until Seal or decoding.

@@ -37,7 +37,8 @@ const (
 	ReasonRestriping
 	// ReasonPeerURLTaken: another member has one of the peer URLs. Do not retry it unchanged.
 	ReasonPeerURLTaken
-	// ReasonMalformed: the proposal is inconsistent. The proposer has a bug or faulty memory. Do not retry it unchanged.
+	// ReasonMalformed: the proposal is inconsistent. The proposer has a bug or faulty memory. Do not retry it
+	// unchanged.
 	ReasonMalformed
 	// ReasonLeaderFollows: leadership is not transferred, because the log determines the leader. Final.
 	ReasonLeaderFollows
@@ -59,13 +60,13 @@ const (
 	ReasonNotVoter
 	// ReasonNoAnswer: the target of the transfer has no connection to the leader. Nothing happened; retry when it has.
 	ReasonNoAnswer
-	// ReasonPeerURL: a peer URL is not of the form http://host:port or https://host:port, or a new member has none. Do not
-	// retry it unchanged.
+	// ReasonPeerURL: a peer URL is not of the form http://host:port or https://host:port, or a new member has none. Do
+	// not retry it unchanged.
 	ReasonPeerURL
 	// ReasonNoChange: no change was asked for, or two of the same member. Do not retry it unchanged.
 	ReasonNoChange
-	// ReasonLineage: the member has a log of its own, which was founded apart from this one. Do not retry before it has an
-	// empty directory.
+	// ReasonLineage: the member has a log of its own, which was founded apart from this one. Do not retry before it has
+	// an empty directory.
 	ReasonLineage
 	// ReasonMemberID: the change has a member without an id. Do not retry it unchanged.
 	ReasonMemberID

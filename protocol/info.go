@@ -16,8 +16,8 @@ type Info struct {
 	// Cells describes how instances use cells (see [Cell]); nil: they use none.
 	Cells *CellUse
 	// Derive creates the state that an instance derives from its log and keeps in snapshots (see [Derived]), as of its
-	// beginning. Its argument is the first configuration, that of the base at index 0. If the base is later, the section
-	// replaces the state. The settings are complete. nil: the instance derives nothing.
+	// beginning. Its argument is the first configuration, that of the base at index 0. If the base is later, the
+	// section replaces the state. The settings are complete. nil: the instance derives nothing.
 	Derive func(setting.Values, Config) Derived
 	// Section is the name of the section of Derive's states, in every snapshot that covers entries.
 	Section string
@@ -40,8 +40,8 @@ type Info struct {
 
 // CellUse describes the cells of a core's instances.
 type CellUse struct {
-	// Entry returns the entry in an acceptor's cell, false if there is none. A member keeps its body, and checkers count
-	// it as stored. nil: cells hold none.
+	// Entry returns the entry in an acceptor's cell, false if there is none. A member keeps its body, and checkers
+	// count it as stored. nil: cells hold none.
 	Entry func(Cell) (Entry, bool)
 }
 

@@ -32,7 +32,7 @@ func TestLeaders(t *testing.T) {
 	}
 }
 
-// Ranks are 0, 1, 2 … whichever members failed, and begin with the preferred one.
+// Ranks are 0, 1, 2 … for any set of failed members, and begin with the preferred one.
 func TestRanks(t *testing.T) {
 	all := []MemberID{2, 3, 5, 7, 11, 13, 17}
 	for n := 1; n <= len(all); n++ {

@@ -53,8 +53,8 @@ type Settings struct {
 	// MaxUncommittedBytes bounds the uncommitted entries that a leader accepts; beyond it proposals are refused with
 	// ReasonOverloaded. Default 256 MiB.
 	MaxUncommittedBytes int
-	// CacheBytes bounds the entries kept in memory: beyond it, payloads of entries that are durable here are dropped and
-	// their envelopes packed to a dozen bytes each, oldest first. Default 64 MiB.
+	// CacheBytes bounds the entries kept in memory: beyond it, payloads of entries that are durable here are dropped
+	// and their envelopes packed to a dozen bytes each, oldest first. Default 64 MiB.
 	CacheBytes int
 
 	// NoParallelAppend makes a leader write its log before it sends, for comparison.
@@ -76,8 +76,8 @@ type Settings struct {
 	MaxK int
 	// ExtraWhole is the number of whole copies that PlacementCode makes beyond the necessary ones, if it makes any.
 	ExtraWhole int
-	// ReadQuorum and WriteQuorum are the numbers of voters that elect and that commit, if these are not majorities. With
-	// PlacementRS: ReadQuorum + WriteQuorum ≥ voters + MaxK and 2·ReadQuorum > voters.
+	// ReadQuorum and WriteQuorum are the numbers of voters that elect and that commit, if these are not majorities.
+	// With PlacementRS: ReadQuorum + WriteQuorum ≥ voters + MaxK and 2·ReadQuorum > voters.
 	ReadQuorum, WriteQuorum int
 
 	// Own are the protocol's own settings. Only its core reads them.

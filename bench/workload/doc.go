@@ -10,7 +10,7 @@
 //	workload.go  the specification, and the generator of one client's operations
 //	mix.go       shares of the operations; YCSB's workloads A–F
 //	keys.go      distributions of keys: uniform, conflict, normal, zipf, exponential, latest
-//	zipf.go      … of which Zipf's by rejection and inversion, for any skew
+//	zipf.go      Zipf's distribution by rejection and inversion, for any skew
 //	sizes.go     sizes of values
 //	frontier.go  how many keys were inserted
 //	pace.go      when operations are due: open loop and throttle

@@ -8,7 +8,7 @@ import (
 // Pace determines when the operations of all clients together are due: evenly, at a rate. It is safe for concurrent
 // use.
 //
-// Operations are handed out in the order in which they are due, to whichever client is free. If no client is free in
+// Operations are handed out in the order in which they are due, to any client that is free. If no client is free in
 // time, the operation waits; its latency counts from when it was due, which hides no stall (no coordinated omission).
 type Pace struct {
 	interval float64 // ns

@@ -23,8 +23,8 @@ type Options struct {
 	// Prepare, if set, fills the directory of each member of a new cluster. It is not called
 	// for a directory that holds a cluster already.
 	Prepare func(dir string) error
-	// Fate, if set, asks the other members for the fate of a member that ended permanently when the cluster was resumed.
-	// It may take until ctx ends. An error means that it is not known.
+	// Fate, if set, asks the other members for the fate of a member that ended permanently when the cluster was
+	// resumed. It may take until ctx ends. An error means that it is not known.
 	Fate func(ctx context.Context, manifest *Manifest, member Member, dir string) (Fate, error)
 	// Healthy, if set, returns what a member is still missing although its /readyz is good.
 	Healthy func(ctx context.Context, member Member) error

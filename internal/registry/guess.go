@@ -21,7 +21,7 @@ type Guess struct {
 // NewGuess returns a Guess that has seen nothing.
 func NewGuess() *Guess { return &Guess{left: Cores()} }
 
-// Record takes in a record of the log, whichever instance it is of.
+// Record takes in a record of the log, of any instance.
 func (g *Guess) Record(r *protocol.Record) {
 	g.left = slices.DeleteFunc(g.left, func(c *protocol.Info) bool { return !c.Wrote(r) })
 	if r.Kind != protocol.RecordEntry {

@@ -16,8 +16,8 @@ type foreign struct {
 	isBool bool
 	// harmless is the value of braid's own behaviour; "" always is.
 	harmless string
-	// refuse: the member does not start, because the flag's purpose would not be met: security, or the intended cluster.
-	// Otherwise it is a warning.
+	// refuse: the member does not start, because the flag's purpose would not be met: security, or the intended
+	// cluster. Otherwise it is a warning.
 	refuse bool
 	why    string
 

@@ -5,8 +5,8 @@ import "github.com/braidlog/braid/protocol"
 // Grid makes quorums of voters in columns. The i-th voter, by id, is in column i modulo their number, so some columns
 // may have one voter more than others. Quorums take enough voters of enough columns.
 type Grid struct {
-	// Rows is the least number of voters in a column. There are as many columns as that permits; with fewer voters there
-	// is one. One voter of each column is a quorum across, and a whole column one along. 0: there are Zones.
+	// Rows is the least number of voters in a column. There are as many columns as that permits; with fewer voters
+	// there is one. One voter of each column is a quorum across, and a whole column one along. 0: there are Zones.
 	Rows  int
 	Zones Zones
 	// Across selects the quorums across columns, which elect, instead of those along them, which decide.

@@ -47,8 +47,8 @@ type Setting[T comparable] struct {
 	Help string // its effect, in lower case, without the default
 	// Parts are the flags of a setting that has several; nil: one flag with the setting's name.
 	Parts []Part[T]
-	// Draw is a value that the simulator may give another member of a cluster whose members have the value own; below(n)
-	// draws a number from 0 to n-1. nil: the same value.
+	// Draw is a value that the simulator may give another member of a cluster whose members have the value own;
+	// below(n) draws a number from 0 to n-1. nil: the same value.
 	Draw func(below func(int) int, own T) T
 }
 
