@@ -3,8 +3,6 @@ package setting
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 )
 
 // Check is the set of values that a setting allows.
@@ -38,23 +36,6 @@ func AtLeast[T cmp.Ordered](least T) Check[T] {
 	return Check[T]{text, func(t T) error {
 		if t < least {
 			return fmt.Errorf("not %s", text)
-		}
-		return nil
-	}}
-}
-
-// OneOf allows some words. The empty word, which the default may be, is not named in errors.
-func OneOf[T ~string](words ...T) Check[T] {
-	var named []string
-	for _, w := range words {
-		if w != "" {
-			named = append(named, string(w))
-		}
-	}
-	text := strings.Join(named, " or ")
-	return Check[T]{text, func(t T) error {
-		if !slices.Contains(words, t) {
-			return fmt.Errorf("it is %s", text)
 		}
 		return nil
 	}}
