@@ -351,9 +351,6 @@ func (net *Net) ProposeBodyBy(id protocol.MemberID, size int, o protocol.Propose
 	return e
 }
 
-// Accepted reports whether a proposal was answered as accepted.
-func (net *Net) Accepted(e protocol.Entry) bool { return net.judge.accepted[e.ID] != 0 }
-
 // ProposeBody proposes a new command with a body on a member.
 func (net *Net) ProposeBody(id protocol.MemberID, size int) protocol.Entry {
 	e := net.WithBody(id, size)

@@ -69,10 +69,7 @@ func (s suite) net(t testing.TB, n int, seed uint64) *Net {
 }
 
 // Run runs the suite. start must start a core with the same settings on every member. codec is that of its messages.
-func Run(t *testing.T, codec *protocol.Codec, start Factory) { RunWith(t, codec, start, Options{}) }
-
-// RunWith runs the suite with options.
-func RunWith(t *testing.T, codec *protocol.Codec, start Factory, o Options) {
+func Run(t *testing.T, codec *protocol.Codec, start Factory, o Options) {
 	s := suite{codec, start, o}
 	t.Run("one member", func(t *testing.T) { oneMember(t, s) })
 	t.Run("replication", func(t *testing.T) { replication(t, s) })

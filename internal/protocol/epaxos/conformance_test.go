@@ -40,7 +40,7 @@ func TestConformance(t *testing.T) {
 			t.Parallel()
 			o := options
 			o.Seeds = testsize.Pick[uint64](testsize.Seeds, 1, 2, options.Seeds)
-			conformance.RunWith(t, epaxos.Codec, factory(change), o)
+			conformance.Run(t, epaxos.Codec, factory(change), o)
 		})
 	}
 }

@@ -53,7 +53,7 @@ func TestConformance(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, iss.Codec, factory(change),
+			conformance.Run(t, iss.Codec, factory(change),
 				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Skips: true, Derive: deriveShort})
 		})
 	}
@@ -64,7 +64,7 @@ func TestConformanceWithBodies(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, iss.Codec, factory(change),
+			conformance.Run(t, iss.Codec, factory(change),
 				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500, OneVoter: true,
 					Skips: true, Derive: deriveShort})
 		})
@@ -73,7 +73,7 @@ func TestConformanceWithBodies(t *testing.T) {
 
 func TestConformanceWithRelays(t *testing.T) {
 	t.Parallel()
-	conformance.RunWith(t, iss.Codec, factory(withRelays),
+	conformance.Run(t, iss.Codec, factory(withRelays),
 		conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500, OneVoter: true, Skips: true,
 			Derive: deriveShort})
 }

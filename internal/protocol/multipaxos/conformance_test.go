@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, multipaxos.Codec, factory(change),
+			conformance.Run(t, multipaxos.Codec, factory(change),
 				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40)})
 		})
 	}
@@ -56,7 +56,7 @@ func TestConformanceWithBodies(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, multipaxos.Codec, factory(change),
+			conformance.Run(t, multipaxos.Codec, factory(change),
 				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
 		})
 	}
@@ -64,6 +64,6 @@ func TestConformanceWithBodies(t *testing.T) {
 
 func TestConformanceWithRelays(t *testing.T) {
 	t.Parallel()
-	conformance.RunWith(t, multipaxos.Codec, factory(withRelays),
+	conformance.Run(t, multipaxos.Codec, factory(withRelays),
 		conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
 }

@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, message.Codec, factory(change),
+			conformance.Run(t, message.Codec, factory(change),
 				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40)})
 		})
 	}
@@ -63,7 +63,7 @@ func TestConformanceWithBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, message.Codec, factory(change),
+			conformance.Run(t, message.Codec, factory(change),
 				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
 		})
 	}
@@ -151,7 +151,7 @@ func TestConformanceWoven(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, message.Codec, factory(change),
+			conformance.Run(t, message.Codec, factory(change),
 				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Woven: true, Bodies: 300,
 					Leases: name == "lease"})
 		})
@@ -172,7 +172,7 @@ func TestConformanceWithLanes(t *testing.T) {
 	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, message.Codec, withLanes(change),
+			conformance.Run(t, message.Codec, withLanes(change),
 				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Derive: lane.Derive, Accepted: true})
 		})
 	}
@@ -198,7 +198,7 @@ func TestConformanceWithBodiesInLanes(t *testing.T) {
 				Derive: lane.Derive, Accepted: true, Bodies: 500, Members: c.members, Rows: erasure.Cut,
 				Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40),
 			}
-			conformance.RunWith(t, message.Codec, withLanes(c.change), o)
+			conformance.Run(t, message.Codec, withLanes(c.change), o)
 		})
 	}
 }

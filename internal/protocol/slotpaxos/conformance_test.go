@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 			t.Parallel()
 			o := options
 			o.Seeds = testsize.Pick[uint64](testsize.Seeds, 4, 10, 40)
-			conformance.RunWith(t, slotpaxos.Codec, factory(change), o)
+			conformance.Run(t, slotpaxos.Codec, factory(change), o)
 		})
 	}
 }
@@ -46,7 +46,7 @@ func TestConformanceWithBodies(t *testing.T) {
 	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, slotpaxos.Codec, factory(change), conformance.Options{
+			conformance.Run(t, slotpaxos.Codec, factory(change), conformance.Options{
 				Bodies: 500, Derive: slotpaxos.Derive, Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40),
 			})
 		})

@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, multipaxos.Codec, factory(change),
+			conformance.Run(t, multipaxos.Codec, factory(change),
 				conformance.Options{Fixed: true, Seeds: testsize.Pick[uint64](testsize.Seeds, 2, 5, 20)})
 		})
 	}
