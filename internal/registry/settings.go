@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/braidlog/braid/protocol/setting"
 )
@@ -29,7 +30,7 @@ func (p *Protocol) Complete(v setting.Values) (setting.Values, error) {
 	if e := (*setting.Error)(nil); errors.As(err, &e) && p.Core.Settings.Find(e.Name) == nil {
 		if has := Having(e.Name); len(has) > 0 {
 			err = &setting.Error{Name: e.Name, Text: e.Text, Detail: fmt.Sprintf("only %s can have it, and not %s",
-				join(has), p.Name)}
+				List(has), p.Name)}
 		}
 	}
 	return v, err
@@ -45,19 +46,11 @@ func ServersHaving(name string) []string {
 	return slices.DeleteFunc(Having(name), func(n string) bool { return !Find(n).Serves() })
 }
 
-// join joins names as a sentence does.
-func join(names []string) string {
+// List joins names with commas and "and".
+func List(names []string) string {
 	last := len(names) - 1
-	out := ""
-	for i, n := range names {
-		switch {
-		case i == 0:
-		case i == last:
-			out += " and "
-		default:
-			out += ", "
-		}
-		out += n
+	if last < 1 {
+		return strings.Join(names, "")
 	}
-	return out
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

@@ -106,7 +106,7 @@ func (l *Log) Complete() error {
 }
 
 func (l *Log) choose() error {
-	p, has := l.protocol(), "this version has "+list(registry.Serving())
+	p, has := l.protocol(), "this version has "+registry.List(registry.Serving())
 	switch {
 	case p == nil:
 		return fmt.Errorf("--protocol %q: %s", l.Protocol, has)
@@ -119,15 +119,6 @@ func (l *Log) choose() error {
 	}
 	l.Protocol, l.Values = p.Canonical(c.Order, c.Placement).Name, c.Values
 	return nil
-}
-
-// list joins names with commas and "and".
-func list(names []string) string {
-	last := len(names) - 1
-	if last < 1 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 func (l *Log) checkBytes() error {

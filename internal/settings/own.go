@@ -16,7 +16,7 @@ import (
 func OwnFlags(f *pflag.FlagSet, table setting.Table, having func(setting string) []string, experiments bool,
 	v *setting.Values) {
 	for _, row := range table.Rows {
-		usage := "with " + list(having(row.About().Name)) + ": "
+		usage := "with " + registry.List(having(row.About().Name)) + ": "
 		register(f, setting.Table{Rows: []setting.Any{row}}.Flags(v, experiments), usage)
 	}
 }
@@ -69,7 +69,7 @@ func FlagError(err error) error {
 	for _, name := range flags {
 		names = append(names, "--"+name)
 	}
-	return fmt.Errorf("%s: %w", list(names), err)
+	return fmt.Errorf("%s: %w", registry.List(names), err)
 }
 
 // EpochNames are the names of the flags of a protocol's epochs.
