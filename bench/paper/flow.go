@@ -233,13 +233,6 @@ func (f *flow) within(from, to time.Duration) (some []answered) {
 	return some
 }
 
-// end stops the flow and waits for all answers.
-func (f *flow) end(ctx context.Context) error {
-	f.stop()
-	_, err := f.wait(ctx)
-	return err
-}
-
 // stop ends the sending of commands.
 func (f *flow) stop() { close(f.quit) }
 

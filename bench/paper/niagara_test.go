@@ -47,6 +47,13 @@ func TestFlow(t *testing.T) {
 	}
 }
 
+// end stops the flow and waits for all answers.
+func (f *flow) end(ctx context.Context) error {
+	f.stop()
+	_, err := f.wait(ctx)
+	return err
+}
+
 // Commands that become due while too many are in progress are dropped and never sent.
 func TestFlowDrops(t *testing.T) {
 	p := &stuck{}
