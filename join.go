@@ -96,7 +96,7 @@ func (o *Options) ownerOf() error {
 	return err
 }
 
-// files are those of Dir.
+// files is the file system with Dir.
 func (o *Options) files() FS {
 	if o.FS == nil {
 		return vfs.OS

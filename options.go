@@ -13,7 +13,6 @@ import (
 
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/replica"
-	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/quorum"
@@ -149,9 +148,7 @@ func (o Options) complete() (*config, error) {
 	c.Experiment.MaxFrameBytes = cmp.Or(c.Experiment.MaxFrameBytes, 1<<20)
 	c.Limits.complete()
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	if c.FS == nil {
-		c.FS = vfs.OS
-	}
+	c.FS = c.files()
 	c.Members = slices.Clone(c.Members) // callers may share one list between members
 	slices.SortFunc(c.Members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	return c, c.check()

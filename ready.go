@@ -49,8 +49,9 @@ func (n *Node) WaitReady(ctx context.Context) error {
 	}
 	var err error
 	for range n.Changes(ctx) {
-		for err = Ready(ctx, n); errors.Is(err, ErrReadTimeout) && ctx.Err() == nil; {
-			err = Ready(ctx, n) // it waited for ReadyWithin
+		err = Ready(ctx, n)
+		for errors.Is(err, ErrReadTimeout) && ctx.Err() == nil {
+			err = Ready(ctx, n) // the call before waited for ReadyWithin
 		}
 		if err == nil || !errors.Is(err, ErrNoLeader) {
 			return err
