@@ -16,10 +16,10 @@
 // frequent.
 //
 // How to read:
-//   - Below: package world (time, scheduled events, the trace), package count (counters), package draw (chance),
-//     package device (disks and links), package machine (the state machine), package judge (judges of decisions,
-//     disks and messages), package history (requests and results), package node (members, and their environment),
-//     package client (clients), package fault (the cluster with all its faults, and drawn settings).
+//   - Below: package event (scheduled events), package world (time, the trace), package count (counters), package
+//     draw (chance), package device (disks and links), package machine (the state machine), package judge (judges of
+//     decisions, disks and messages), package history (requests and results), package node (members, and their
+//     environment), package client (clients), package fault (the cluster with all its faults, and drawn settings).
 //   - run.go (the two phases), campaign.go (many runs), mutants.go (search for mutants).
 //   - calm.go (faults end), demands.go (the demands of the second phase), and each demand: repairs.go,
 //     progress.go, mergedemand.go, departures.go, samestate.go, pace.go (one client alone, without failures),

@@ -14,7 +14,7 @@ import (
 // Dependencies of a run on its protocol, as in production: see braid.Options and package replica.
 
 // choose finds the protocol, the order of its instances, and their preferred leaders.
-func (w *world) choose() error {
+func (w *world) choose() {
 	p := registry.Find(w.cfg.Protocol)
 	w.protocol, w.begin = p, order.Begin(w.cfg.Instances, p.Merges())
 	if p.Keyed("") {
@@ -29,9 +29,6 @@ func (w *world) choose() error {
 	default:
 		w.leaders = protocol.LeadersTogether
 	}
-	var err error
-	w.quorums, err = registry.QuorumsOf(w.cfg.Own, w.cfg.Nodes)
-	return err
 }
 
 // newCore creates the core of an instance.

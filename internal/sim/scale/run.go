@@ -30,9 +30,7 @@ func newWorld(cfg Config, m *meter) (*world, error) {
 	}
 	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 1)), command: make([]byte, cfg.Payload)}
 	w.costs, w.steps = cfg.Costs.scaled(&cfg)
-	if err := w.choose(); err != nil {
-		return nil, err
-	}
+	w.choose()
 	var members []protocol.Member
 	for i := range cfg.Nodes {
 		members = append(members, protocol.Member{ID: protocol.MemberID(i + 1)})

@@ -6,8 +6,8 @@ import (
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/event"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // world has the simulated time and the scheduled events.
@@ -19,8 +19,7 @@ type world struct {
 	meter *meter // nil unless costs are measured
 
 	now    time.Duration
-	events []event // a heap, the next one first
-	seq    uint64
+	events event.Queue
 
 	machines []*machine
 	members  []*node
@@ -34,61 +33,19 @@ type world struct {
 	begin    order.Cursor
 	leaders  protocol.Leaders
 	elected  int // the leader if none is preferred
-	quorums  quorum.System
 
 	err error // the first error
 }
 
-type event struct {
-	at  time.Duration
-	seq uint64
-	do  func()
-}
-
-func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
-
-// after schedules do, d from now. Events at the same instant happen in the order in which they were scheduled.
-func (w *world) after(d time.Duration, do func()) {
-	w.seq++
-	w.events = append(w.events, event{w.now + max(d, 0), w.seq, do})
-	h := w.events
-	for i := len(h) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !h[i].before(&h[up]) {
-			return
-		}
-		h[i], h[up] = h[up], h[i]
-		i = up
-	}
-}
-
-func (w *world) pop() event {
-	h := w.events
-	top, last := h[0], len(h)-1
-	h[0] = h[last]
-	h[last] = event{}
-	w.events = h[:last]
-	for i := 0; ; {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < last; c++ {
-			if h[c].before(&h[least]) {
-				least = c
-			}
-		}
-		if least == i {
-			return top
-		}
-		h[i], h[least] = h[least], h[i]
-		i = least
-	}
-}
+// after schedules do, d from now.
+func (w *world) after(d time.Duration, do func()) { w.events.Push(w.now+max(d, 0), do) }
 
 // run runs all events up to a time.
 func (w *world) run(until time.Duration) {
-	for len(w.events) > 0 && w.events[0].at <= until {
-		e := w.pop()
-		w.now = e.at
-		e.do()
+	for w.events.Due(until) {
+		e := w.events.Pop()
+		w.now = e.At
+		e.Do()
 	}
 	w.now = until
 }
@@ -106,17 +63,16 @@ func (w *world) time() time.Duration { return w.now }
 // counts reports whether the current time is in the measured time.
 func (w *world) counts() bool { return w.now > w.from && w.now <= w.to }
 
-// machine is a number of cores, and the threads that wait for one.
+// machine has a number of cores, and the threads that wait for one.
 type machine struct {
 	w     *world
-	cores int
 	idle  int
 	ready fifo[*thread] // in the order in which they get a core
 	busy  time.Duration // of all cores, in the measured time
 }
 
 func (w *world) machine(cores int) *machine {
-	m := &machine{w: w, cores: cores, idle: cores}
+	m := &machine{w: w, idle: cores}
 	w.machines = append(w.machines, m)
 	return m
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/event"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -22,7 +23,7 @@ type Base struct {
 	Pointless func() bool
 
 	time   time.Duration
-	queue  queue
+	queue  event.Queue
 	Steps  int // events so far
 	Hash   uint64
 	Events count.Counts
@@ -66,22 +67,22 @@ func (w *Base) Violate(member protocol.MemberID, err error) {
 }
 
 // After schedules do, d from now, or at the end of the current events if d is not positive.
-func (w *Base) After(d time.Duration, do func()) { w.queue.push(w.time+max(d, 0), do) }
+func (w *Base) After(d time.Duration, do func()) { w.queue.Push(w.time+max(d, 0), do) }
 
 // At schedules do at an instant, which is not in the past.
-func (w *Base) At(instant time.Duration, do func()) { w.queue.push(instant, do) }
+func (w *Base) At(instant time.Duration, do func()) { w.queue.Push(instant, do) }
 
 // Run runs all events up to the given time or the first violation.
 func (w *Base) Run(until time.Duration) {
-	for w.Broken == nil && len(w.queue.heap) > 0 && w.queue.heap[0].at <= until {
-		e := w.queue.pop()
-		w.time = e.at
+	for w.Broken == nil && w.queue.Due(until) {
+		e := w.queue.Pop()
+		w.time = e.At
 		w.Steps++
 		if w.Steps%StepsAsked == 0 && w.Pointless != nil && w.Pointless() {
 			panic(Abandoned{})
 		}
-		w.Mix(uint64(e.at), e.seq)
-		e.do()
+		w.Mix(uint64(e.At), e.Seq)
+		e.Do()
 		if w.Judge != nil {
 			w.Judge()
 		}

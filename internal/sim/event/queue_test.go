@@ -1,4 +1,4 @@
-package world
+package event
 
 import (
 	"math/rand/v2"
@@ -10,13 +10,13 @@ import (
 
 func TestQueueOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	var q queue
+	var q Queue
 	for range 1000 {
-		q.push(time.Duration(rng.IntN(50)), func() {})
+		q.Push(time.Duration(rng.IntN(50)), func() {})
 	}
-	last := event{at: -1}
+	last := Event{At: -1}
 	for range 1000 {
-		e := q.pop()
+		e := q.Pop()
 		require.True(t, last.before(&e))
 		last = e
 	}
