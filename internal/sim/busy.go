@@ -12,7 +12,6 @@ import (
 	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/fault"
-	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
@@ -107,7 +106,7 @@ func (a *waves) next() {
 // write lets a client write the given number of commands.
 func (a *waves) write(c *client.Client, commands int) {
 	w, m := a.w, a.w.Member(c.Home)
-	op := &history.Operation{Operation: check.Operation{Client: c.Number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
+	op := c.Operation(check.Append, "k0")
 	began := w.Now()
 	c.Perform(m, op, a.limit(), func() {
 		if livesBegun(w) != a.lives {

@@ -1,13 +1,11 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/fault"
-	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
@@ -33,8 +31,7 @@ func demandMerging(w *fault.World, alive []*node.Member) {
 		c := w.Clients.Client(w.Set.Clients+int(m.ID), m.ID)
 		w.After(time.Duration(i)*w.Set.Heartbeat, func() {
 			if m.Up {
-				op := &history.Operation{Operation: check.Operation{Client: c.Number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
-				c.Perform(m, op, w.Set.GiveUp, func() {})
+				c.Perform(m, c.Operation(check.Append, "k0"), w.Set.GiveUp, func() {})
 			}
 		})
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/fault"
-	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
@@ -92,7 +91,7 @@ func paceLimit(w *fault.World) time.Duration {
 
 func (c *lone) next() {
 	w := c.w
-	op := &history.Operation{Operation: check.Operation{Client: c.Number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
+	op := c.Operation(check.Append, "k0")
 	began := w.Now()
 	c.Perform(c.m, op, paceLimit(w), func() {
 		var refused *member.RefusedError

@@ -70,13 +70,23 @@ func (c *Client) next() {
 		}
 	}
 	for range open {
-		c.Perform(m, c.draw(len(w.History.Ops)), w.own.Patience, ended)
+		c.Perform(m, c.draw(), w.own.Patience, ended)
 	}
 }
 
-func (c *Client) draw(number int) *history.Operation {
+// Operation returns the client's next operation. The value of an append or a put is the operation's number.
+func (c *Client) Operation(kind check.Kind, key string) *history.Operation {
+	op := &history.Operation{Operation: check.Operation{Client: c.Number, Kind: kind, Key: key}}
+	if kind == check.Append || kind == check.Put {
+		op.Value = fmt.Sprintf("%d,", len(c.w.History.Ops))
+	}
+	return op
+}
+
+// draw draws the client's next operation.
+func (c *Client) draw() *history.Operation {
 	w := c.w
-	op := &history.Operation{Operation: check.Operation{Client: c.Number, Kind: check.Append, Key: w.DrawKey(), Value: fmt.Sprintf("%d,", number)}}
+	op := c.Operation(check.Append, w.DrawKey())
 	switch x := w.Rand.Float64(); {
 	case w.Chance(w.own.Reads):
 		op.Kind, op.Value = check.Get, ""
@@ -88,7 +98,7 @@ func (c *Client) draw(number int) *history.Operation {
 		op.Kind = check.Put
 	}
 	if op.Value != "" && w.Chance(w.Set.Bodies.Share) {
-		op.Carry(number, w.DrawBody())
+		op.Carry(len(w.History.Ops), w.DrawBody())
 	}
 	return op
 }
@@ -104,10 +114,9 @@ func (w *Clients) DrawKey() string {
 // Perform sends an operation to a member. It calls then when the operation ends, or after timeout.
 func (c *Client) Perform(m *node.Member, op *history.Operation, timeout time.Duration, then func()) {
 	w := c.w
-	number := len(w.History.Ops)
 	op.Elections = w.Events.Of(node.ElectionsWon)
 	w.History.Begin(op)
-	w.Tracef("client %d asks %s: %d %s %s %s", c.Number, m.ID, number, op.Kind, op.Key, op.Value)
+	w.Tracef("client %d asks %s: %d %s %s %s", c.Number, m.ID, op.Number, op.Kind, op.Key, op.Value)
 	end := func() {
 		if !op.Ended {
 			op.Ended = true
@@ -129,10 +138,10 @@ func (c *Client) Perform(m *node.Member, op *history.Operation, timeout time.Dur
 	if op.Body != nil {
 		w.Count(writesWithBody)
 	}
-	c.propose(m, op, op.Command(number, padding), func(result any, err error) {
+	c.propose(m, op, op.Command(padding), func(result any, err error) {
 		op.Err = err
-		m.JudgeTurnedAway(number, err)
-		c.wrote(op, number, result, err)
+		m.JudgeTurnedAway(op.Number, err)
+		c.wrote(op, result, err)
 		end()
 	})
 	c.hurry(m, op, end)
@@ -175,10 +184,10 @@ func (c *Client) answered(m *node.Member, op *history.Operation, v machine.Value
 }
 
 // wrote judges a response. After a success the command must have taken effect. After a definite failure it must not.
-func (c *Client) wrote(op *history.Operation, number int, result any, err error) {
+func (c *Client) wrote(op *history.Operation, result any, err error) {
 	w := c.w
 	if err != nil {
-		w.Tracef("client %d is refused %d: %v", c.Number, number, err)
+		w.Tracef("client %d is refused %d: %v", c.Number, op.Number, err)
 		if errors.As(err, new(*intake.BrokenError)) || !errors.Is(err, member.ErrMaybeCommitted) && !errors.Is(err, member.ErrResultUnknown) {
 			w.Count(writesRefused)
 			w.History.Refuse(op, err)
@@ -187,17 +196,17 @@ func (c *Client) wrote(op *history.Operation, number int, result any, err error)
 		return
 	}
 	if _, early := result.(*intake.Accepted); early {
-		w.Tracef("client %d has %d accepted", c.Number, number)
+		w.Tracef("client %d has %d accepted", c.Number, op.Number)
 		op.Told = true
 		w.Count(WritesAnsweredEarly)
 		w.noteToken(op, result.(*intake.Accepted).Token)
 		return
 	}
 	if !op.Effective {
-		w.Violate(0, fmt.Errorf("command %d was acknowledged without having taken effect", number))
+		w.Violate(0, fmt.Errorf("command %d was acknowledged without having taken effect", op.Number))
 		return
 	}
-	w.Tracef("client %d has %d done: %v", c.Number, number, result)
+	w.Tracef("client %d has %d done: %v", c.Number, op.Number, result)
 	if w.Events.Of(node.ElectionsWon) > op.Elections {
 		w.Count(writesAfterFailover)
 	}

@@ -1,11 +1,9 @@
 package client
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
-	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
@@ -86,11 +84,7 @@ func (w *Clients) ComeTo(m *node.Member, kind check.Kind, key string, when time.
 	w.After(when, func() {
 		if m.Up && !w.Calm {
 			c := &Client{w: w, Number: w.own.Clients + int(m.ID), Home: m.ID}
-			op := &history.Operation{Operation: check.Operation{Client: c.Number, Kind: kind, Key: key}}
-			if kind == check.Put {
-				op.Value = fmt.Sprintf("%d,", len(w.History.Ops))
-			}
-			c.Perform(m, op, w.own.Patience, func() {})
+			c.Perform(m, c.Operation(kind, key), w.own.Patience, func() {})
 		}
 	})
 }

@@ -1,11 +1,9 @@
 package client
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
-	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/sim/node"
 )
@@ -46,12 +44,9 @@ func (p *Probe) Try(kind check.Kind, key int, then func()) {
 		w.After(w.Set.Heartbeat, func() { p.Try(kind, key, then) })
 		return
 	}
-	op := &history.Operation{Operation: check.Operation{Client: p.Number, Kind: kind, Key: machine.KeyName(key)}}
-	if kind == check.Append {
-		op.Value = fmt.Sprintf("%d,", len(w.History.Ops))
-		if w.Set.Bodies.Share > 0 && w.Chance(0.5) {
-			op.Carry(len(w.History.Ops), w.DrawBody())
-		}
+	op := p.Operation(kind, machine.KeyName(key))
+	if kind == check.Append && w.Set.Bodies.Share > 0 && w.Chance(0.5) {
+		op.Carry(len(w.History.Ops), w.DrawBody())
 	}
 	timeout := w.Set.GiveUp + 10*w.Set.Election
 	if bodies := p.Member.Machines.First.Bodies(); bodies > 0 {

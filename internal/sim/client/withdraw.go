@@ -36,7 +36,7 @@ func (c *Client) hurry(m *node.Member, op *history.Operation, end func()) {
 			op.Withdrawn = true
 			w.Count(writesWithdrawn)
 			op.Err = member.ErrNotSent
-			c.wrote(op, op.Number, nil, op.Err)
+			c.wrote(op, nil, op.Err)
 			end()
 		})
 	})

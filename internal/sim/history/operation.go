@@ -54,12 +54,12 @@ func Spelled(number int, body []byte) string {
 	return fmt.Sprintf("%d:%d:%08x,", number, len(body), protocol.Digest(body))
 }
 
-// Command returns the operation as it appears in the log.
-func (op *Operation) Command(number, padding int) []byte {
+// Command returns the operation as it appears in the log. It has begun.
+func (op *Operation) Command(padding int) []byte {
 	short := op.Operation
 	short.Expect = op.Raw
 	if op.Body != nil {
-		short.Value = machine.Token(number)
+		short.Value = machine.Token(op.Number)
 	}
-	return machine.Command(number, short, padding)
+	return machine.Command(op.Number, short, padding)
 }
