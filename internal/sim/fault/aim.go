@@ -159,7 +159,7 @@ func hitSoon(w *World, m *node.Member, within time.Duration) {
 	f := kinds[w.Pick(len(kinds))]
 	w.After(w.Between(0, within), func() {
 		if m.Up && !w.Calm {
-			w.strike(f, m)
+			f.Strike(w, m)
 		}
 	})
 }

@@ -85,18 +85,11 @@ func (w *World) planFault(f *Fault, every time.Duration) {
 			return
 		}
 		if victim := w.victim(); victim != nil {
-			w.strike(f, victim)
+			f.Strike(w, victim)
 			another(w, victim)
 		}
 		w.planFault(f, every)
 	})
-}
-
-// strike injects one fault. victim is the member of a fault that affects only one; nil: no member runs.
-func (w *World) strike(f *Fault, victim *node.Member) {
-	if victim != nil {
-		f.Strike(w, victim)
-	}
 }
 
 // HealFaults ends all faults, first at the members.
@@ -115,7 +108,7 @@ func (w *World) HealFaults() {
 	}
 }
 
-// victim draws a member that runs. It prefers leaders.
+// victim draws a member that runs, or returns nil if none does. It prefers leaders.
 func (w *World) victim() *node.Member {
 	var up []*node.Member
 	for _, m := range w.Members {

@@ -119,7 +119,7 @@ func putHot(w *World, m, l *node.Member, c *runningCopy) {
 // comes back.
 func strikeWitness(w *World, m, l, gone *node.Member) {
 	if !w.Calm && m.Doubt == nil && l.Up && w.Chance(0.7) {
-		w.strike([...]*Fault{faultCrash, faultIsolate}[w.Pick(2)], l)
+		[...]*Fault{faultCrash, faultIsolate}[w.Pick(2)].Strike(w, l)
 	}
 	if gone != nil && gone.Away {
 		w.After(w.Between(0, w.Set.Election), func() {

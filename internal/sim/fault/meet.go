@@ -125,7 +125,9 @@ func another(w *World, victim *node.Member) {
 		if !same || !victim.Up {
 			victim = w.victim()
 		}
-		w.strike(f, victim)
+		if victim != nil {
+			f.Strike(w, victim)
+		}
 	})
 }
 
@@ -155,7 +157,7 @@ func strikeElected(w *World, s *node.MemberInstance) {
 	f := kinds[w.Pick(len(kinds))]
 	w.After(w.Between(0, 4*(w.Set.DelayMax+w.Set.SyncMax)), func() {
 		if m.Up && !w.Calm {
-			w.strike(f, m)
+			f.Strike(w, m)
 		}
 	})
 }
