@@ -18,5 +18,5 @@
 //   - Other events: birth.go (clusters with an initial state), apart.go (members that were founded apart),
 //     namesakes.go (clusters of the same members), astray.go (state machines of other logs), depart.go (members that
 //     leave).
-//   - observe.go, inflight.go: reactions of World to members. merging.go: the time until entries are applied.
+//   - observe.go: reactions of World to members. merging.go: the time until entries are applied.
 package fault

@@ -34,6 +34,18 @@ func (w *World) Loses(m *protocol.Message) bool {
 	return mute(w, m.From, m.To) || w.Chance(w.Set.Drop+w.burst) || w.Pass != nil && !w.Pass(m) || straggles(w, m)
 }
 
+// Ticked implements node.Observer: it checks the state of the member.
+func (w *World) Ticked(m *node.Member) {
+	m.CellBytes = max(m.CellBytes, m.Log.CellBytes())
+	config := m.Applier.Config()
+	if !config.Joint() && len(config.Removed) > 0 && m.Settled() {
+		retire(w, config.Removed)
+	}
+	for _, s := range m.InForce {
+		s.Judge()
+	}
+}
+
 // askReplaced makes clients read at members that still believe that they lead, after another one has decided
 // something in a later term. It does so once a term.
 func askReplaced(w *World, s *node.MemberInstance) {
