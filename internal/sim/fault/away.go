@@ -21,20 +21,22 @@ func leaveAway(w *World, m *node.Member) {
 	if anyAway(w) {
 		return
 	}
-	m.Away = true
 	if w.Chance(0.5) {
 		w.Tracef("FAULT %s goes away", m.ID)
 		m.Crash()
+		keepAway(w, m)
 	} else {
-		w.Tracef("FAULT %s is cut off", m.ID)
+		cutAway(w, m)
 	}
-	HealLinks(w)
-	stayAway(w, m, w.Now()+40*w.Set.Election)
 }
 
 // cutAway keeps a member away like leaveAway, but the member continues to run.
 func cutAway(w *World, m *node.Member) {
 	w.Tracef("FAULT %s is cut off", m.ID)
+	keepAway(w, m)
+}
+
+func keepAway(w *World, m *node.Member) {
 	m.Away = true
 	HealLinks(w)
 	stayAway(w, m, w.Now()+40*w.Set.Election)

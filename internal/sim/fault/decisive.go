@@ -89,7 +89,7 @@ func (w *World) yetToFollow(c *judge.Instance) (voters []*check.Voters) {
 	if c.Ended || c == w.Court.First {
 		return nil
 	}
-	has := &c.Configs[len(c.Configs)-1].Config
+	has := c.Last()
 	for _, d := range slices.Backward(w.Court.First.Configs) {
 		if d.Config.SameMembers(has) {
 			break

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"slices"
+	"time"
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member/cluster"
@@ -37,6 +38,12 @@ func reshape(w *World) {
 			moveToOtherMachine(w)
 		}
 	})
+}
+
+// askReshape asks a member for a number of instances.
+func askReshape(w *World, m *node.Member, n int, patience time.Duration) {
+	w.Tracef("FAULT %s is asked for %d instances", m.ID, n)
+	w.Ask(m, cluster.Operation{Kind: cluster.Reshape, Instances: n}, patience, func(error) {})
 }
 
 // askOutdated asks a member whose state is behind, mostly the leader, for the number of instances in that state,

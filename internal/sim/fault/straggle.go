@@ -120,8 +120,7 @@ func straggle(w *World) {
 		restartBehind(w, l, voters, d)
 	case len(l.InForce) == 1:
 		n := 2 + d.Below(2)
-		w.Tracef("FAULT %s is asked for %d instances", l.ID, n)
-		w.Ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 10*w.Set.Election, func(error) {})
+		askReshape(w, l, n, 10*w.Set.Election)
 	default:
 		switch d.Below(5) {
 		case 0:
@@ -225,8 +224,7 @@ func fallBehind(w *World, l *node.Member, voters []protocol.MemberID, d draw.Cha
 	beginStory(w, straggling{member: late, instance: in}, fmt.Sprintf("%s gets nothing of instance %d", late, in))
 	n := 1 + d.Below(at)
 	w.After(w.Set.Election/2+d.Duration(0, w.Set.Election), func() {
-		w.Tracef("FAULT %s is asked for %d instances", l.ID, n)
-		w.Ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 10*w.Set.Election, func(error) {})
+		askReshape(w, l, n, 10*w.Set.Election)
 		retired := func() bool {
 			return !slices.ContainsFunc(w.Members, func(m *node.Member) bool {
 				return m.Up && m.ID != late && m.InstancesApplied() != n

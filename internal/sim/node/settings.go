@@ -195,7 +195,7 @@ func (s *Settings) epochsTold() string {
 	return s.Protocol.Core.Settings.Text(epochs.Setting.Name, s.Core.Own)
 }
 
-// Mutant returns the mutant for the types of package member. Each type ignores the mutants of others.
+// MutantName returns the mutant for the types of package member. Each type ignores the mutants of others.
 func (s *Settings) MutantName() mutant.Name { return mutant.Name(s.Mutant) }
 
 // deciders returns the voters of a configuration that decide.
