@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/braidlog/braid/internal/check"
-	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/node"
@@ -30,11 +28,10 @@ func (s *Settings) drawApart(d draw.Chance) {
 		s.Quorums == quorum.System{}
 }
 
-// smallWorld is the world of a member that was founded apart.
-type smallWorld struct {
-	*World
+// apartWorld is the world of a member that was founded apart.
+type apartWorld struct {
+	*smallWorld
 	founder *node.Member
-	probe   *client.Probe
 }
 
 // BeginApart schedules the addition of a member that was founded apart.
@@ -64,27 +61,17 @@ func addApart(w *World) {
 }
 
 // foundApart makes a World with one member and a client that writes. Nothing fails there.
-func foundApart(w *World, id protocol.MemberID) *smallWorld {
-	set := w.Set
-	set.Seed, set.Nodes, set.Alone = set.Seed^0x6170617274, 1, id
-	set.Faults, set.OddFounder, set.Apart, set.Astray = rates{}, false, false, 0
-	set.PerfectLinks()
-	set.Timely()
-	s := &smallWorld{World: New(set, RunChance.Of(set.Seed).Rand, nil)}
+func foundApart(w *World, id protocol.MemberID) *apartWorld {
+	s := &apartWorld{smallWorld: found(w, 0x6170617274, func(set *Settings) { set.Nodes, set.Alone = 1, id })}
 	for len(s.Members) < int(id) {
 		s.Members = append(s.Members, node.NewMember(&s.Environment, protocol.MemberID(len(s.Members)+1)))
 	}
-	s.Calm, s.founder = true, s.Members[id-1]
+	s.founder = s.Members[id-1]
 	s.founder.Saved = newborn(s.World)
 	s.probe = s.Clients.Probe(1, s.founder)
 	s.After(0, func() { s.Boot(s.founder) })
-	s.After(set.Tick, s.write)
+	s.After(s.Set.Tick, s.write)
 	return s
-}
-
-// write makes the client write periodically.
-func (s *smallWorld) write() {
-	s.probe.Try(check.Append, 0, func() { s.After(s.Set.Election/2, s.write) })
 }
 
 // tryLinks periodically tries links between the members of the cluster and the one that was founded apart.

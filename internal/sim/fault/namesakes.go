@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/braidlog/braid/internal/check"
-	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/draw"
@@ -58,8 +56,7 @@ func (s *Settings) drawNamesakes(d draw.Chance) {
 
 // otherWorld is the world of the other cluster.
 type otherWorld struct {
-	*World
-	probe  *client.Probe
+	*smallWorld
 	misled *node.Member // of this world: it belongs to the other cluster
 }
 
@@ -88,25 +85,16 @@ func BeginNamesakes(w *World) {
 
 // foundNamesakes makes the world of the other cluster. Restarts of members are its only faults.
 func foundNamesakes(w *World) *otherWorld {
-	set := w.Set
-	set.Seed ^= 0x6e616d6573
-	set.Faults, set.OddFounder, set.Apart, set.Astray, set.Namesakes = rates{}, false, false, 0, noNamesakes
-	if w.Set.Namesakes == RestoredNamesakes {
-		set.Birth = "archive"
-	}
-	set.PerfectLinks()
-	set.Timely()
-	s := &otherWorld{World: New(set, RunChance.Of(set.Seed).Rand, nil)}
-	s.Calm = true
+	s := &otherWorld{smallWorld: found(w, 0x6e616d6573, func(set *Settings) {
+		if w.Set.Namesakes == RestoredNamesakes {
+			set.Birth = "archive"
+		}
+	})}
 	for _, m := range s.Members {
 		m.Saved = newborn(s.World)
 	}
 	s.probe = s.Clients.Probe(1, s.Members[0])
 	return s
-}
-
-func (s *otherWorld) write() {
-	s.probe.Try(check.Append, 0, func() { s.After(s.Set.Election/2, s.write) })
 }
 
 // mistake periodically tries links between members of both clusters, and sometimes restarts a member of the other

@@ -41,7 +41,7 @@ type ongoing struct {
 	// growing: the operator adds members, after removals. See Settings.Resize.
 	growing bool
 	// alone has the worlds of members that were founded apart.
-	alone map[protocol.MemberID]*smallWorld
+	alone map[protocol.MemberID]*apartWorld
 	// moved counts the changes of members' addresses.
 	moved int
 }
@@ -66,7 +66,7 @@ func New(set Settings, rng *rand.Rand, out *world.Trace) *World {
 	}}
 	w.Environment.Set = &w.Set.Settings
 	w.Clients = client.New(&w.Environment, &w.Set.ClientSettings)
-	w.Observer, w.alone = w, map[protocol.MemberID]*smallWorld{}
+	w.Observer, w.alone = w, map[protocol.MemberID]*apartWorld{}
 	w.Orders.ByKey, w.Orders.Keys = set.ByKey(), set.Keys
 	if set.Keyed {
 		w.Orders.Groups = set.Instances
