@@ -53,10 +53,6 @@ const (
 	// bodyGatherBytes bounds the bytes of the bodies that are gathered at the same time, for each
 	// urgency: those that are restored, those that are read, and those that a new leader needs.
 	bodyGatherBytes = 64 << 20
-	// bodyInboxBytes bounds the bytes of fragments that arrived and that the goroutine has not taken.
-	bodyInboxBytes = 128 << 20
-	// bodyAsks bounds how many of this member's own questions wait.
-	bodyAsks = 1 << 16
 	// bodyTimeout is how long a body is gathered at most.
 	bodyTimeout = 10 * time.Second
 	// bodyReadBytes bounds the bytes of the bodies that this member reads for itself from its disk at
@@ -65,25 +61,22 @@ const (
 	bodyReaders   = 8
 	// bodyServers is how many goroutines answer questions of other members.
 	bodyServers = 2
-	// bodyQuestions is how many of these questions may wait. bodyQuestionBytes bounds each of them.
-	bodyQuestions     = 1024
+	// bodyQuestionBytes bounds each of these questions.
 	bodyQuestionBytes = 4 << 10
-	// maxFilling is how many missing bodies are restored at the same time. maxHolderCounts is of how
-	// many bodies the member asks at the same time who holds them.
-	maxFilling      = 8
-	maxHolderCounts = 64
 )
 
 func newBodies(r *Replica, store *wal.Bodies) *bodies {
 	b := &bodies{
 		r: r, store: store, cache: body.NewBodyCache(r.opt.BodyCacheBytes),
 		flights: map[protocol.BodyRef]*flight{}, wake: make(chan struct{}, 1),
-		inbox:     body.NewBodyInbox(body.BodyLimits{Bytes: bodyInboxBytes, Asks: bodyAsks, Trims: maxHolderCounts}),
-		questions: make(chan *protocol.Message, bodyQuestions), reads: semaphore.NewWeighted(bodyReadBytes),
+		inbox: body.NewBodyInbox(body.BodyLimits{
+			Bytes: body.InboxBytes, Asks: body.InboxAsks, Trims: body.HolderCounts,
+		}),
+		questions: make(chan *protocol.Message, body.Questions), reads: semaphore.NewWeighted(bodyReadBytes),
 	}
 	b.BodyAccess = body.NewBodyAccess(body.BodyConfig{
 		Self: r.opt.Self, Hedge: max(r.opt.Heartbeat/2, time.Millisecond), Retry: r.opt.ElectionTimeout,
-		GatherBytes: bodyGatherBytes, Timeout: bodyTimeout, Filling: maxFilling, HolderCounts: maxHolderCounts,
+		GatherBytes: bodyGatherBytes, Timeout: bodyTimeout, Filling: body.Filling, HolderCounts: body.HolderCounts,
 		Trim: r.opt.TrimWhole,
 	}, store, b)
 	b.machine = body.NewBodies(b.BodyAccess)

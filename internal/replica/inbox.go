@@ -13,7 +13,7 @@ type inbox struct{ bytes atomic.Int64 }
 // there are. If the limit does not allow the message, take counts nothing and returns false.
 func (b *inbox) reserve(own, bytes, instances int) bool {
 	all := b.bytes.Add(int64(bytes))
-	if limit := intake.NewInboxLimit(); limit.Takes(int(all), own, bytes, instances) {
+	if limit := intake.NewInboxLimit(intake.InboxBytes); limit.Takes(int(all), own, bytes, instances) {
 		return true
 	}
 	b.bytes.Add(-int64(bytes))

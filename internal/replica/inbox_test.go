@@ -20,7 +20,7 @@ func TestInboxIsOfTheMember(t *testing.T) {
 	r.loops.Store(&eventLoops{all: all})
 	const frame = 1 << 20
 	message := &protocol.Message{}
-	taken, limit := 0, intake.NewInboxLimit()
+	taken, limit := 0, intake.NewInboxLimit(intake.InboxBytes)
 	for all[0].input(message, frame) {
 		taken += frame
 	}

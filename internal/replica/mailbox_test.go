@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/member/snapshot"
@@ -45,7 +46,7 @@ func TestAFullInboxDropsMessages(t *testing.T) {
 			id := c.follower()
 			r, from := c.running[id], c.leader()
 			release := c.hold(r.first())
-			limit := intake.NewInboxLimit()
+			limit := intake.NewInboxLimit(intake.InboxBytes)
 			large := frame(&protocol.Message{Type: protocol.MsgTail, Instance: 1, From: from, To: id, Part: protocol.Wanted{}},
 				1, limit.All/8)
 			for range 12 {
@@ -163,19 +164,19 @@ func TestQuestionsBeyondTheirLimitAreDropped(t *testing.T) {
 		r, from := c.running[id], c.leader()
 		_, err := r.Propose(c.t.Context(), []byte("with a body"), make([]byte, 5000))
 		require.NoError(c.t, err)
-		body := c.bodiesOf(id)[0].Index
+		index := c.bodiesOf(id)[0].Index
 		ask := func(blob int) {
 			r.HandleFrame(uint64(from), 0,
-				frame(&protocol.Message{Type: protocol.MsgFetch, Instance: 1, From: from, To: id}, body, blob))
+				frame(&protocol.Message{Type: protocol.MsgFetch, Instance: 1, From: from, To: id}, index, blob))
 		}
 		ask(1 << 20)
 		require.EqualValues(c.t, 1, r.metrics.dropped.Load(), "no question is so large")
 		synctest.Wait()     // until the body is durable
 		r.bodies.kmu.Lock() // the answering goroutine waits
-		for range 2 * bodyQuestions {
+		for range 2 * body.Questions {
 			ask(0)
 		}
-		require.GreaterOrEqual(c.t, r.metrics.dropped.Load(), uint64(bodyQuestions-bodyServers))
+		require.GreaterOrEqual(c.t, r.metrics.dropped.Load(), uint64(body.Questions-bodyServers))
 		r.bodies.kmu.Unlock()
 		c.until("no question waits", func() bool { return len(r.bodies.questions) == 0 })
 		c.serves()

@@ -16,6 +16,18 @@ type BodyInbox struct {
 	closed error
 }
 
+// The limits of a member in production.
+const (
+	// InboxBytes is BodyLimits.Bytes, InboxAsks is BodyLimits.Asks.
+	InboxBytes = 128 << 20
+	InboxAsks  = 1 << 16
+	// Questions is the maximal number of questions of other members that wait.
+	Questions = 1024
+	// Filling and HolderCounts are those of BodyConfig. HolderCounts is BodyLimits.Trims, too.
+	Filling      = 8
+	HolderCounts = 64
+)
+
 // BodyLimits bound what waits for Bodies.
 type BodyLimits struct {
 	// Bytes bounds the fragments that arrived and wait. What does not fit is dropped, and asked

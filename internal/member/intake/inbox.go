@@ -6,8 +6,11 @@ package intake
 // each instance may have in any case, so that one that is busy does not silence the others.
 type InboxLimit struct{ All, Share int }
 
-// NewInboxLimit is the limit of a member.
-func NewInboxLimit() InboxLimit { return InboxLimit{All: 256 << 20, Share: 32 << 20} }
+// InboxBytes is the limit of a member in production.
+const InboxBytes = 256 << 20
+
+// NewInboxLimit returns the limit of a member for which all messages together may have a number of bytes.
+func NewInboxLimit(all int) InboxLimit { return InboxLimit{All: all, Share: all / 8} }
 
 // Takes reports whether a message of that size is taken, for one of that many instances, which has own bytes waiting.
 // all is what would wait for all instances with it.

@@ -138,7 +138,7 @@ func (s *MemberInstance) message(msg *protocol.Message, bytes int) {
 	if s.ended {
 		return
 	}
-	limit := intake.InboxLimit{All: m.Own.InboxBytes, Share: m.Own.InboxBytes / 8}
+	limit := intake.NewInboxLimit(m.Own.InboxBytes)
 	if m.Own.InboxBytes > 0 && !limit.Takes(m.inbox+bytes, s.bytes, bytes, len(m.InForce)) {
 		m.Env.Count(messagesDropped)
 		m.Env.Net.Link(msg.From, m.ID).Wrongs++

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/iss"
@@ -318,8 +319,9 @@ func (s *Settings) ProtocolMutant() protocol.Mutant {
 // OrProduction returns the limits, with production's values for those that are not set. Without a setting nothing is
 // cached.
 func (s LimitSettings) OrProduction() LimitSettings {
-	s.Filling, s.HolderCounts = cmp.Or(s.Filling, 8), cmp.Or(s.HolderCounts, 64)
-	s.InboxBytes, s.Asks, s.Questions = cmp.Or(s.InboxBytes, 128<<20), cmp.Or(s.Asks, 1<<16), cmp.Or(s.Questions, 1024)
+	s.Filling, s.HolderCounts = cmp.Or(s.Filling, body.Filling), cmp.Or(s.HolderCounts, body.HolderCounts)
+	s.InboxBytes, s.Asks = cmp.Or(s.InboxBytes, body.InboxBytes), cmp.Or(s.Asks, body.InboxAsks)
+	s.Questions = cmp.Or(s.Questions, body.Questions)
 	return s
 }
 

@@ -106,7 +106,7 @@ func (l *loop) message(m *protocol.Message, bytes int) {
 	l.input(m)
 }
 
-var inboxLimit = intake.NewInboxLimit()
+var inboxLimit = intake.NewInboxLimit(intake.InboxBytes)
 
 // do adds a job to the next turn.
 func (l *loop) do(job func()) {
