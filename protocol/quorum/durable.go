@@ -6,10 +6,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Durable is the predicate of docs/internals/craft.md, 2.1: any read of n voters may be the survivors of crashes. A body
-// coded with k is safe if at least write voters hold it, and every read voters have one whole copy or k distinct rows of
-// it. whole is the number of whole copies, rows that of distinct rows on the others. A majority reads and writes, except
-// in RS-Raft (docs/internals/craft.md, 2.7).
+// Durable is the predicate of docs/internals/craft.md, 2.1: any read of n voters may be the survivors of crashes. A
+// body coded with k is safe if at least write voters hold it, and every read voters have one whole copy or k distinct
+// rows of it. whole is the number of whole copies, rows that of distinct rows on the others. A majority reads and
+// writes, except in RS-Raft (docs/internals/craft.md, 2.7).
 func Durable(n, read, write, k, whole, rows int) bool {
 	return whole+rows >= write && Kept(n, read, k, whole, rows)
 }
