@@ -219,17 +219,13 @@ func (c *config) core(
 	instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered,
 ) (protocol.Core, error) {
 	s := protocol.Settings{
-		Self: c.Self, Instance: instance, Session: session, Heartbeat: c.Heartbeat, ElectionTimeout: c.ElectionTimeout,
+		Self: c.Self, Instance: instance, Session: session,
 		MaxFrameBytes: c.Experiment.MaxFrameBytes, PipelineDepth: c.Experiment.PipelineDepth,
 		NoPipeline: c.Experiment.NoPipeline, NoParallelAppend: c.Experiment.NoParallelAppend,
-		LeaseReads: c.LeaseReads, Placement: c.choice.Placement, Leaders: common.Leaders.In(c.choice.Values),
-		Own: c.choice.Own(),
 	}
+	common.Apply(&s, c.choice.Core.Settings, c.choice.Values)
 	if c.Experiment.NoBatching {
 		s.MaxFrameEntries = 1
-	}
-	if s.Placement != protocol.PlacementCopy {
-		s.MaxK, s.ExtraWhole = c.codeK(), common.ExtraWhole.In(c.choice.Values)
 	}
 	if c.choice.Quorums != nil {
 		q, err := c.choice.Quorums(len(c.Members), c.codeK())

@@ -35,7 +35,7 @@ type Member = protocol.Member
 //	Kind   ChangeKind // AddVoter, AddLearner, RemoveMember or UpdateMember
 //	Member Member     // only its ID for RemoveMember
 //
-// Lineage is the cluster's own. Check returns why the change makes no sense in any cluster.
+// Lineage and Profile are the cluster's own. Check returns why the change makes no sense in any cluster.
 type Change = protocol.Change
 
 // ChangeKind is a kind of membership change, for [Change].

@@ -10,6 +10,9 @@ func (c *Config) Changed(changes []Change) (Config, Reason) {
 	if len(changes) == 0 {
 		return next, ReasonNoChange
 	}
+	if len(changes) > 1 && slices.ContainsFunc(changes, func(ch Change) bool { return ch.Kind == Tune }) {
+		return next, ReasonInvalidChange
+	}
 	for i := range changes {
 		for j := range i {
 			if changes[j].Member.ID == changes[i].Member.ID {
@@ -36,6 +39,9 @@ func (c *Config) Changed(changes []Change) (Config, Reason) {
 func (c *Config) apply(ch *Change) Reason {
 	if reason := ch.Check(); reason != ReasonNone {
 		return reason
+	}
+	if ch.Kind == Tune {
+		return c.tune(ch)
 	}
 	m := ch.Member
 	have := c.Find(m.ID)
@@ -85,10 +91,12 @@ func (c *Config) apply(ch *Change) Reason {
 // Check returns the reason why a change is invalid in any configuration.
 func (ch *Change) Check() Reason {
 	switch {
-	case ch.Member.ID == 0:
-		return ReasonMemberID
-	case ch.Kind < AddVoter || ch.Kind > AddJoining:
+	case ch.Kind < AddVoter || ch.Kind > Tune, (ch.Kind == Tune) != (ch.Profile != nil):
 		return ReasonChangeKind
+	case ch.Kind == Tune && ch.Member.ID != 0:
+		return ReasonInvalidChange
+	case ch.Kind != Tune && ch.Member.ID == 0:
+		return ReasonMemberID
 	}
 	return ReasonNone
 }

@@ -46,6 +46,8 @@ type Config struct {
 	// Lineage distinguishes the log from every other log, even from one of a cluster with the same id: a random number,
 	// 0 until the first leader has chosen it. It never changes after that. Only the first instance's counts.
 	Lineage uint64 `json:"lineage,omitempty"`
+	// Profile are the settings that the members share.
+	Profile Profile `json:"profile,omitzero"`
 }
 
 // HoldWhole makes the members that keep selects hold whole every body with more than k fragments. All others hold
@@ -200,7 +202,8 @@ func (c *Config) Joins(changes []Change) []Change {
 // Clone returns a copy that shares nothing with c.
 func (c *Config) Clone() Config {
 	out := Config{Members: slices.Clone(c.Members), Outgoing: slices.Clone(c.Outgoing), Removed: slices.Clone(c.Removed),
-		Slots: c.Slots, Restripes: c.Restripes, Lineage: c.Lineage}
+		Slots: c.Slots, Restripes: c.Restripes, Lineage: c.Lineage, Profile: c.Profile}
+	out.Profile.Earlier = slices.Clone(c.Profile.Earlier)
 	for i := range out.Members {
 		out.Members[i].PeerURLs = slices.Clone(out.Members[i].PeerURLs)
 		out.Members[i].ClientURLs = slices.Clone(out.Members[i].ClientURLs)

@@ -359,6 +359,8 @@ const (
 	UpdateMember
 	// AddJoining adds a learner that becomes a voter by itself once it is caught up.
 	AddJoining
+	// Tune replaces the profile. It is the only change of its request.
+	Tune
 )
 
 // Change is one step of a membership change. Several in one request are made at once, jointly.
@@ -368,6 +370,9 @@ type Change struct {
 	// Lineage names the log's lineage, in an UpdateMember that the cluster makes itself. It has no effect once
 	// the log has one.
 	Lineage uint64 `json:",omitempty"`
+	// Profile is the profile of a Tune: its version is one more than that of the profile that it replaces. nil in every
+	// other change. A protocol ignores Earlier.
+	Profile *Profile `json:",omitempty"`
 }
 
 // Role is a member's part in one instance.

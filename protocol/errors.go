@@ -77,6 +77,12 @@ const (
 	// ReasonInstances: the log is not merged from instances, or cannot be merged from that number of them. Do not retry
 	// it unchanged.
 	ReasonInstances
+	// ReasonProfile: another profile than the one that is to be replaced is active. Look at the active one before a
+	// retry.
+	ReasonProfile
+	// ReasonSettings: this protocol cannot have the settings of the profile, or cannot change to them while it runs. Do
+	// not retry it unchanged.
+	ReasonSettings
 )
 
 var reasonTexts = [...]string{
@@ -105,6 +111,8 @@ var reasonTexts = [...]string{
 	ReasonChangeKind:    "there is no such kind of membership change",
 	ReasonMembersUsedUp: fmt.Sprintf("the cluster has had %d members, as many as it can", Rows),
 	ReasonInstances:     "the log is not merged from instances, or not from that number of them",
+	ReasonProfile:       "the settings were changed meanwhile",
+	ReasonSettings:      "the protocol cannot have these settings, or cannot change to them while it runs",
 	ReasonLeaderFollows: "the leader follows from the log: it is the one of the epoch's leaders that was suspected least",
 }
 

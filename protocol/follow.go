@@ -8,9 +8,10 @@ import "slices"
 // own.
 
 // SameMembers reports whether two configurations have the same members, with the same addresses,
-// votes and slots, and the same removed ids.
+// votes and slots, the same removed ids, and the same profile.
 func (c *Config) SameMembers(o *Config) bool {
-	return c.Slots == o.Slots && slices.Equal(c.Outgoing, o.Outgoing) && slices.Equal(c.Removed, o.Removed) &&
+	return c.Slots == o.Slots && c.Profile.Equal(&o.Profile) && slices.Equal(c.Outgoing, o.Outgoing) &&
+		slices.Equal(c.Removed, o.Removed) &&
 		slices.EqualFunc(c.Members, o.Members, func(a, b Member) bool {
 			return a.ID == b.ID && a.Learner == b.Learner && a.Joining == b.Joining && a.Slot == b.Slot && a.Log == b.Log &&
 				sameAddresses(&a, &b)
@@ -40,13 +41,13 @@ func (c *Config) Follow(target *Config) (Config, bool) {
 		m.Learner, m.Joining, m.Slot = t.Learner, t.Joining, t.Slot
 		to.Members[i] = m
 	}
-	next.Members, next.Removed, next.Slots = to.Members, to.Removed, to.Slots
+	next.Members, next.Removed, next.Slots, next.Profile = to.Members, to.Removed, to.Slots, to.Profile
 	next.Number()
 	return next, next.Validate() == nil
 }
 
 // precedes reports whether changes can lead from c to target. In target no removed member is back,
-// no one lost the vote or the identity of its log, and no slot has another owner.
+// no one lost the vote or the identity of its log, no slot has another owner, and the profile is not older.
 func (c *Config) precedes(target *Config) bool {
 	for _, id := range c.Removed {
 		if !slices.Contains(target.Removed, id) {
@@ -67,10 +68,10 @@ func (c *Config) precedes(target *Config) bool {
 			return false
 		}
 	}
-	return target.Slots >= c.Slots
+	return target.Slots >= c.Slots && (target.Profile.Version > c.Profile.Version || target.Profile.Equal(&c.Profile))
 }
 
-// Changes lists the differences between two configurations by member id, removed members first.
+// Changes lists the differences between two configurations by member id, removed members first, the profile last.
 func Changes(from, to *Config) []Change {
 	var out []Change
 	for i := range from.Members {
@@ -91,6 +92,9 @@ func Changes(from, to *Config) []Change {
 		case !sameAddresses(have, m), have.Log != m.Log:
 			out = append(out, Change{Kind: UpdateMember, Member: *m})
 		}
+	}
+	if !from.Profile.Equal(&to.Profile) {
+		out = append(out, Change{Kind: Tune, Profile: &to.Profile})
 	}
 	return out
 }

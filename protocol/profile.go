@@ -1,0 +1,53 @@
+package protocol
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/protocol/setting"
+)
+
+// MaxProfiles is how many earlier profiles a profile names.
+const MaxProfiles = 8
+
+// Profile are the settings that the members of a cluster share. It is part of each configuration, so it follows from
+// the log, and snapshots have it. A change of kind [Tune] replaces it.
+type Profile struct {
+	// Version is 1 for the first profile, and one more for each change. 0: the log has no profile, as logs of earlier
+	// versions. Each member then has the settings that it was started with, until the leader has proposed the first.
+	Version uint64 `json:"version,omitempty"`
+	// Values are complete: a setting that they omit has its default.
+	Values setting.Values `json:"values,omitzero"`
+	// Since is the time of the change by the clock of the member that proposed it, in Unix milliseconds; 0: it is not
+	// known. No rule depends on it.
+	Since int64 `json:"since,omitempty"`
+	// Earlier are the profiles before, oldest first, without their own Earlier; at most [MaxProfiles].
+	Earlier []Profile `json:"earlier,omitempty"`
+}
+
+// Equal reports whether two profiles have the same version and values.
+func (p *Profile) Equal(o *Profile) bool { return p.Version == o.Version && p.Values == o.Values }
+
+// Next returns the profile with other values, which replaces p.
+func (p *Profile) Next(v setting.Values, since int64) Profile {
+	n := Profile{Version: p.Version + 1, Values: v, Since: since, Earlier: slices.Clone(p.Earlier)}
+	if p.Version > 0 {
+		n.Earlier = append(n.Earlier, Profile{Version: p.Version, Values: p.Values, Since: p.Since})
+	}
+	if extra := len(n.Earlier) - MaxProfiles; extra > 0 {
+		n.Earlier = n.Earlier[extra:]
+	}
+	return n
+}
+
+// tune replaces the profile, or returns the reason why that is invalid. A change names the version after the one that
+// it replaces, so a change that was computed on another profile has no effect.
+func (c *Config) tune(ch *Change) Reason {
+	switch {
+	case ch.Profile.Version != c.Profile.Version+1:
+		return ReasonProfile
+	case ch.Profile.Version > 1 && ch.Profile.Values == c.Profile.Values:
+		return ReasonNoChange
+	}
+	c.Profile = c.Profile.Next(ch.Profile.Values, ch.Profile.Since)
+	return ReasonNone
+}
