@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/braidlog/braid/protocol/setting"
@@ -38,6 +39,20 @@ func (p *Profile) Next(v setting.Values, since int64) Profile {
 	}
 	return n
 }
+
+// ProfileError indicates that a profile of the log has a setting that this program does not know, or a value that it
+// does not allow. The member has changed nothing, and stops. A retry does not help: it needs the program that the
+// members have that proposed the profile.
+type ProfileError struct {
+	Version uint64
+	Err     error // what is wrong: a [*setting.Error] or a [*SettingsError]
+}
+
+func (e *ProfileError) Error() string {
+	return fmt.Sprintf("braid: this program cannot have the settings of profile %d of the log: %v", e.Version, e.Err)
+}
+
+func (e *ProfileError) Unwrap() error { return e.Err }
 
 // tune replaces the profile, or returns the reason why that is invalid. A change names the version after the one that
 // it replaces, so a change that was computed on another profile has no effect.

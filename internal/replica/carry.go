@@ -24,8 +24,8 @@ func (l *eventLoop) carry(t *instance.Turn) {
 	if t.Forgot != nil {
 		l.r.fail(l.r.dir.Condemn(t.Forgot))
 	}
-	if t.Diverged != nil {
-		l.r.fail(t.Diverged)
+	if t.Stop != nil {
+		l.r.fail(t.Stop)
 	}
 	for _, m := range t.Send {
 		l.send(m)

@@ -25,21 +25,23 @@ func Apply(s *protocol.Settings, own setting.Table, v setting.Values) {
 }
 
 // Tuned returns complete settings under a profile, complete too. One of version 0 changes nothing. Bounds that are
-// relative to the election timeout keep their ratio to it. The error is a [*setting.Error] or a
-// [*protocol.SettingsError]: this program does not know a setting, or does not allow a value.
+// relative to the election timeout keep their ratio to it. The error is a [*protocol.ProfileError].
 func Tuned(s protocol.Settings, own setting.Table, p *protocol.Profile) (protocol.Settings, error) {
 	if p.Version == 0 {
 		return s, nil
 	}
 	v, err := setting.Union(Settings, own).Complete(p.Values)
 	if err != nil {
-		return s, err
+		return s, &protocol.ProfileError{Version: p.Version, Err: err}
 	}
 	before := s.ElectionTimeout
 	Apply(&s, own, v)
 	s.MaxClockDrift = scale(s.MaxClockDrift, before, s.ElectionTimeout)
 	s.Stagger = scale(s.Stagger, before, s.ElectionTimeout)
-	return s.WithDefaults()
+	if s, err = s.WithDefaults(); err != nil {
+		return s, &protocol.ProfileError{Version: p.Version, Err: err}
+	}
+	return s, nil
 }
 
 // scale returns the duration that is to timeout as d is to before. None of them is negative, and d is not above before.

@@ -33,6 +33,8 @@ func TestTuned(t *testing.T) {
 
 	for _, bad := range []string{"code-k=-1", "unknown=1", "election-timeout=1ms"} {
 		_, err = Tuned(s, setting.Table{}, &protocol.Profile{Version: 1, Values: setting.MustParse(bad)})
-		require.Error(t, err, bad)
+		var unusable *protocol.ProfileError
+		require.ErrorAs(t, err, &unusable, bad)
+		require.Equal(t, uint64(1), unusable.Version)
 	}
 }

@@ -63,6 +63,9 @@ func (j *judge) effects(n *Node, e *protocol.Effects) {
 	if e.Diverged != nil {
 		j.t.Fatalf("member %s stops: %s", n.ID, e.Diverged)
 	}
+	if e.Unusable != nil {
+		j.t.Fatalf("member %s stops: %s", n.ID, e.Unusable)
+	}
 	next := n.Applied + 1
 	if e.Install != nil {
 		if e.Install.Index < next {

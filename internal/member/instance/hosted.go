@@ -317,7 +317,7 @@ func (h *Hosted) hand(out *Outbox) {
 		h.keep.Begin(out.Install.Index, h.happened.AppliedBytes)
 		h.progress.given = out.Install.Index
 	}
-	t.Forgot, t.Diverged, t.Send = out.Forgot, out.Diverged, out.Send
+	t.Forgot, t.Stop, t.Send = out.Forgot, out.Stop, out.Send
 	if out.Seq != h.progress.submitted {
 		h.progress.submitted = out.Seq
 		h.upgrades.Note(out.Persist, out.Seq, h.progress.durable)

@@ -497,7 +497,10 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 		out.Forgot = eff.Forgot
 	}
 	if eff.Diverged != nil {
-		out.Diverged = eff.Diverged
+		out.Stop = eff.Diverged
+	}
+	if eff.Unusable != nil {
+		out.Stop = eff.Unusable
 	}
 	if eff.Suspect != 0 {
 		out.Suspect = eff.Suspect

@@ -40,8 +40,9 @@ type Outbox struct {
 	Snapshots []protocol.MemberID
 	// Forgot: the member lost what it had promised to keep, and must stop.
 	Forgot *protocol.Forgot
-	// Diverged: another member's log differs where this one is decided, and the member must stop.
-	Diverged *protocol.DivergedError
+	// Stop is why the member must stop; nil: it need not. It is a [*protocol.DivergedError] or a
+	// [*protocol.ProfileError].
+	Stop error
 	// Suspect is a leader of which nothing was heard for too long; 0: none. The other instances on
 	// this member are to be told.
 	Suspect protocol.MemberID
@@ -71,5 +72,5 @@ func (o *Outbox) Reset() {
 func (o *Outbox) Empty() bool {
 	return len(o.Send) == 0 && len(o.Persist) == 0 && o.Install == nil && len(o.Commit) == 0 && len(o.Reads) == 0 &&
 		len(o.FailedReads) == 0 && len(o.Failed) == 0 && len(o.Accepted) == 0 && len(o.Refused) == 0 && len(o.Want) == 0 &&
-		len(o.Snapshots) == 0 && o.Forgot == nil && o.Diverged == nil && o.Suspect == 0 && !o.Changed
+		len(o.Snapshots) == 0 && o.Forgot == nil && o.Stop == nil && o.Suspect == 0 && !o.Changed
 }

@@ -54,9 +54,9 @@ type Turn struct {
 	// cut under it.
 	Install *protocol.Base
 	// Forgot is noted on disk before the leader is answered, because the leader does not repeat it. Then the member
-	// stops, as it does with Diverged.
-	Forgot   *protocol.Forgot
-	Diverged *protocol.DivergedError
+	// stops, as it does with Stop.
+	Forgot *protocol.Forgot
+	Stop   error
 
 	// Send comes before Persist: the followers and this member's disk work in parallel. Everything that the messages
 	// assert is durable. A [Sender] sends them.

@@ -34,8 +34,8 @@ func (s *MemberInstance) carry(t *instance.Turn) {
 	if t.Forgot != nil {
 		s.Member.condemned = s.Member.dir.Condemn(t.Forgot) // the member stops when the turn is over
 	}
-	if t.Diverged != nil {
-		s.fail(t.Diverged)
+	if t.Stop != nil {
+		s.fail(t.Stop)
 	}
 	for _, msg := range t.Send {
 		s.send(msg)

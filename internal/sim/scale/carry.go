@@ -19,8 +19,8 @@ func (l *loop) carry(t *instance.Turn) {
 	if t.Forgot != nil {
 		w.note(cluster.Forgotten(l.m.id, t.Forgot))
 	}
-	if t.Diverged != nil {
-		w.note(t.Diverged)
+	if t.Stop != nil {
+		w.note(t.Stop)
 	}
 	for _, m := range t.Send {
 		_, err := l.sender.Send(m)
