@@ -72,7 +72,7 @@ type Opened struct {
 
 	config Config
 	lock   io.Closer
-	mu     sync.Mutex // held while the identity is replaced
+	mu     sync.Mutex // held while identity, register and ballast are replaced
 }
 
 // The subdirectories of a directory.
@@ -252,17 +252,21 @@ func (o *Opened) Kept(hooks body.KeptHooks) (*body.Kept, error) {
 // keys do not.
 func (o *Opened) Session() protocol.Session { return o.Own.Session(o.Begin.Merged()) }
 
-// RecordBirth makes durable with which state the cluster began; "": an empty one.
+// RecordBirth makes durable with which state the cluster began; "": an empty one. On a full disk the ballast makes
+// space for it.
 func (o *Opened) RecordBirth(state string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := &o.config
-	return recordBirth(c.FS, c.Dir, c.Cluster, c.Self, state)
+	return withBallast(c.FS, c.Dir, func() error { return recordBirth(c.FS, c.Dir, c.Cluster, c.Self, state) })
 }
 
-// SaveRegister writes the register durably.
+// SaveRegister writes the register durably. On a full disk the ballast makes space for it.
 func (o *Opened) SaveRegister(r *cluster.Register) error {
-	return SaveRegister(o.config.FS, o.config.Dir, r)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := &o.config
+	return withBallast(c.FS, c.Dir, func() error { return SaveRegister(c.FS, c.Dir, r) })
 }
 
 // Condemn records that the member lost what it acknowledged. No incarnation may begin in the directory any more, and

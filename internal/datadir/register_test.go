@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,8 @@ import (
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
+	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -161,6 +164,39 @@ func TestARegisterIsKept(t *testing.T) {
 	require.Zero(t, again.Takes(4))
 	require.False(t, again.Note(3, protocol.Who{Log: who.Log, Incarnation: 3, Mark: 1}), "late")
 	require.True(t, again.Note(3, protocol.Who{Log: who.Log, Incarnation: 6, Mark: 1}))
+}
+
+// On a full disk the ballast makes space for the register, again and again, and for the state with which the cluster
+// began. Without it the error is that of a full disk, and the files are as before.
+func TestTheBallastMakesSpaceForTheRegister(t *testing.T) {
+	mem, full, taken := vfs.NewMem(), false, false
+	c := birthConfig(errorfs.Wrap(mem, errorfs.InjectorFunc(func(o errorfs.Op) error {
+		_, err := mem.Stat("/d/" + ballastFile)
+		if full && o.Kind == errorfs.OpFileWriteAt && (err == nil || taken) {
+			return syscall.ENOSPC
+		}
+		return nil
+	})))
+	c.Dir, c.Join, c.Members, c.Machine = "/d", true, nil, InMemory(&text{})
+	o, err := Open(c)
+	require.NoError(t, err)
+	full = true
+	for i := range uint64(3) {
+		require.True(t, o.Register.Note(3, protocol.Who{Log: protocol.LogID{9}, Incarnation: 4 + i, Mark: 5}))
+		require.NoError(t, o.SaveRegister(o.Register))
+		_, err = mem.Stat("/d/" + ballastFile)
+		require.NoError(t, err)
+	}
+	require.NoError(t, o.RecordBirth("x"))
+	require.NoError(t, mem.Remove("/d/"+ballastFile))
+	taken = true
+	require.True(t, o.Register.Note(3, protocol.Who{Log: protocol.LogID{9}, Incarnation: 9, Mark: 5}))
+	require.ErrorAs(t, o.SaveRegister(o.Register), new(*wal.FullError))
+	r, err := LoadRegister(mem, "/d", o.Own)
+	require.NoError(t, err)
+	require.Equal(t, uint64(6), r.Takes(3).Incarnation)
+	full = false
+	require.NoError(t, o.Close())
 }
 
 // A directory of a program without log identities gets one. The count of its incarnations continues.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"path"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,21 +36,49 @@ func TestAMemberStartsOnAFullDisk(t *testing.T) {
 	s.passes()
 }
 
-// TestAFullDiskMeetsANewLife: a member restarts, and another one cannot record the new incarnation, because its disk
-// is full. The two have no link until there is space. No member stops.
-func TestAFullDiskMeetsANewLife(t *testing.T) {
+// TestAFullDiskMeetsANewIncarnation: members restart, and another one records their new incarnations although its disk
+// is full: the ballast has the space, even if others take all space after each link. Without the ballast there is no
+// link until there is space. No member stops.
+func TestAFullDiskMeetsANewIncarnation(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.wait(1)
 	s.fill(1)
-	s.crash(3)
-	s.start(3)
-	s.wait(3)
-	require.True(t, s.Member(1).Up)
-	require.Less(t, s.Acquainted[device.Pair{From: 1, To: 3}], s.Member(3).Lives)
+	restart := func() {
+		s.crash(3)
+		s.start(3)
+		s.wait(3)
+		require.True(t, s.Member(1).Up)
+	}
+	met := func() uint64 { return s.Acquainted[device.Pair{From: 1, To: 3}] }
+	for range 20 {
+		restart()
+		require.Equal(t, s.Member(3).Lives, met())
+		s.fill(1)
+	}
+	require.NoError(t, s.Member(1).Disk.Remove(path.Join(device.Root, "ballast")))
+	s.fill(1)
+	restart()
+	require.Less(t, met(), s.Member(3).Lives)
 	s.Member(1).Disk.Full = false
 	s.wait(3)
-	require.Equal(t, s.Member(3).Lives, s.Acquainted[device.Pair{From: 1, To: 3}])
+	require.Equal(t, s.Member(3).Lives, met())
+	s.passes()
+}
+
+// TestAMemberMeetsOthersOnAFullDisk: the disk is full before the member has met another one, and before its log has a
+// lineage. The member learns both on the full disk, restarts, and serves reads.
+func TestAMemberMeetsOthersOnAFullDisk(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.fill(2)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(1)
+	s.fill(2)
+	s.crash(2)
+	s.start(2)
+	s.wait(3)
+	s.mustAck(s.get(2))
 	s.passes()
 }

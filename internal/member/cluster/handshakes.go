@@ -74,9 +74,9 @@ func (h *Handshakes) Unmet(id protocol.MemberID, who, takes protocol.Who) {
 	h.stopIfForgotten(h.register.Meet(id, who, takes))
 }
 
-// Met notes that both members agree to a link. The link may be used if it returns nil: then the note is durable. If the
-// disk is full, there is no link until there is space. Any other error stops this member, because no one knows what its
-// disk says.
+// Met notes that both members agree to a link. The link may be used if it returns nil: then the note is durable. If
+// the disk has no space for it, not even the ballast, there is no link until there is. Any other error stops this
+// member, because no one knows what its disk says.
 func (h *Handshakes) Met(id protocol.MemberID, who protocol.Who) error {
 	before := slices.Clone(h.register.met)
 	if !h.register.Note(id, who) {
@@ -101,8 +101,8 @@ func (h *Handshakes) Agrees(b Birth) bool {
 
 // Born notes with which state the cluster began, as a member says with which there is to be a link. learned: this
 // member did not know it. The link may be used if there is no error: then it is durable, and the state machine waits
-// for that state. If the disk is full, there is no link until there is space. Another error stops this member; only a
-// [*BirthError] says of two links that they are of two clusters, and this member continues.
+// for that state. If the disk has no space for the record, there is no link until there is. Another error stops this
+// member; only a [*BirthError] says of two links that they are of two clusters, and this member continues.
 func (h *Handshakes) Born(state string) (learned bool, err error) {
 	told := Birth{State: state}
 	switch {

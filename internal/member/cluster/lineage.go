@@ -147,7 +147,7 @@ func (h *Handshakes) Descends(lineage uint64) {
 	if !news {
 		return
 	}
-	// On a full disk the log alone says it, until there is space.
+	// If the disk has no space for it, the log alone says it.
 	if err, full := h.world.Save(h.register), (*wal.FullError)(nil); err != nil && !errors.As(err, &full) {
 		h.world.Fail(err)
 	}
