@@ -43,6 +43,9 @@ func finalVerdict(w *fault.World, alive []*node.Member) error {
 		if err := m.Machines.Same(&first.Machines); err != nil {
 			return err
 		}
+		if err := m.JudgeLastProfile(); err != nil {
+			return err
+		}
 		if err := m.JudgeLogSize(); err != nil {
 			return err
 		}

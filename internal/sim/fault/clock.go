@@ -26,17 +26,24 @@ func (s *Settings) drawClocks(d draw.Chance) {
 // clocks may drift more.
 func (s *Settings) mostDrift() float64 {
 	if s.Core.LeaseReads {
-		return 0.3
+		return leaseDrift
 	}
 	return 0.6
 }
 
+// leaseDrift is the upper limit of the drift with leases.
+const leaseDrift = 0.3
+
 func (s *Settings) setDrift(drift float64) {
 	s.Drift = drift
 	if s.Core.LeaseReads {
-		// While the slowest clock counts an election timeout, the fastest clock gains this much.
-		s.Core.MaxClockDrift = time.Duration(float64(s.Election)*2*drift/(1-drift)) + 1
+		s.Core.MaxClockDrift = s.neededDrift()
 	}
+}
+
+// neededDrift is the gain of the fastest clock while the slowest one counts an election timeout.
+func (s *Settings) neededDrift() time.Duration {
+	return time.Duration(float64(s.Election)*2*s.Drift/(1-s.Drift)) + 1
 }
 
 // WrongRate draws the rate of a clock.

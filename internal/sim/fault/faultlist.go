@@ -38,6 +38,7 @@ var Faults = []*Fault{
 	faultHubs,
 	faultPromise,
 	faultMove,
+	faultTune,
 }
 
 func init() {

@@ -35,6 +35,8 @@ type operatorSettings struct {
 	Namesakes Namesakes
 	// Resize: the only membership changes shrink the cluster and grow it again.
 	Resize bool
+	// Tunes says how operators tune settings.
+	Tunes tuneSettings
 	// OneWay: during a story of straggle.go, clients write through its instance alone.
 	OneWay bool
 }
@@ -88,7 +90,7 @@ func (s *Settings) String() string {
 		text += s.Quorums.Tolerates(s.Nodes).String() + "\n"
 	}
 	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() +
-		s.describeMeet() + s.describeAim() + s.describeEpochs()
+		s.describeMeet() + s.describeAim() + s.describeEpochs() + s.describeTunes()
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, "+
 		"cache %d, parallel append %t, pipeline %t, leases %t; %s\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,

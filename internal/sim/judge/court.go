@@ -30,6 +30,8 @@ type Court struct {
 	// First judges the first instance, whose membership is the cluster's.
 	First *Instance
 	Weave *check.Merge
+	// Profiles judges the settings that members share, as the first instance decides them.
+	Profiles *check.Profiles
 	// Executed is the highest slot up to which any member has applied the global log.
 	Executed order.Slot
 
@@ -42,6 +44,7 @@ type Court struct {
 // NewCourt returns the judges of a run in which nothing has happened yet.
 func NewCourt(rules Rules, base *world.Base) *Court {
 	c := &Court{rules: rules, base: base, Weave: check.NewMerge(rules.Instances), met: map[protocol.Index]uint64{}}
+	c.Profiles = check.NewProfiles(rules.First.Profile.Version, rules.First.Profile.Values.String())
 	c.First, c.shapes = c.Of(protocol.FirstInstance), []shape{{instances: max(1, rules.Instances)}}
 	return c
 }
@@ -92,7 +95,8 @@ func (c *Court) Configure(j *Instance, config *protocol.Config) error {
 	if j.Ended {
 		return nil
 	}
-	return errors.Join(j.Bodies.Configure(VotersOf(config), firstSlots(config)), c.configureEnded(j))
+	return errors.Join(c.decideProfile(j, &config.Profile), j.Bodies.Configure(VotersOf(config), firstSlots(config)),
+		c.configureEnded(j))
 }
 
 // End records that an instance is retired. The bodies of its void entries are not needed.

@@ -45,6 +45,23 @@ func TestAMembershipMustHaveBeenDecided(t *testing.T) {
 	require.Error(t, c.Done(1, remove, base.Now()), "it no longer was")
 }
 
+// TestInstancesFollowTheProfile: other instances follow the profile of the first one, and never go back.
+func TestInstancesFollowTheProfile(t *testing.T) {
+	c, _ := newCourt(t)
+	other := c.Of(2)
+	one, two := members(1, 2, 3), members(1, 2, 3)
+	one.Profile.Version, two.Profile.Version = 1, 2
+	require.ErrorContains(t, c.Configure(other, &one), "not decided")
+	require.NoError(t, c.Configure(c.First, &one))
+	require.NoError(t, c.Configure(c.First, &two))
+	require.NoError(t, c.Configure(other, &two))
+	require.ErrorContains(t, c.Configure(other, &one), "goes back")
+	require.NoError(t, c.Profile(&one.Profile, 0))
+	require.ErrorContains(t, c.Profile(&one.Profile, 2), "goes back")
+	require.ErrorContains(t, c.FollowsProfile(2, &one.Profile), "the last one is 2")
+	require.NoError(t, c.FollowsProfile(1, &two.Profile))
+}
+
 // TestOnlyMembersThatLedLead: a transfer of leadership to a member that never led is not done.
 func TestOnlyMembersThatLedLead(t *testing.T) {
 	c, _ := newCourt(t)

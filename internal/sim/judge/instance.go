@@ -26,6 +26,8 @@ type Instance struct {
 	// ReadIn is the latest term at whose beginning clients read at replaced leaders.
 	ReadIn protocol.Term
 
+	profile uint64 // the version of the last profile; not of the first instance
+
 	electorates electorates
 	sections    map[protocol.Index]string // the sections that members derived from the log up to an index
 }

@@ -41,6 +41,8 @@ type applying struct {
 	offers   []func()     // snapshots that wait until another one is received
 	saves    member.Saved // the snapshots that Apply knows of
 
+	profile uint64 // the version of the last profile that was applied
+
 	base   order.Cursor // of the snapshot that the state came from
 	opened order.Cursor // of the snapshot that was opened last
 }
@@ -49,6 +51,7 @@ type applying struct {
 func beginApplying(m *Member, meta member.Meta, skip protocol.Position) {
 	m.Applier = apply.NewApplier(m.Machines.All, meta, m.session, skip, lifecycle.LoadFrom(m.Log))
 	m.Applier.Within = m.Running.dir.Within
+	judgeProfile(m, &meta.Config)
 	m.Env.Violate(m.ID, m.Applier.Derive(m.Env.Set.derive(), &meta)) // the sections of the opened snapshot are known
 	m.Applier.Break(m.Own.MutantName())
 	m.Applier.Passed = m.passed
@@ -185,6 +188,7 @@ func (w applyWorld) Publish(a *apply.Applier) error {
 func (w applyWorld) PublishConfigs(a *apply.Applier) {
 	m := w.m
 	config := a.Config()
+	judgeProfile(m, &config)
 	m.Handshakes.Descends(config.Lineage)
 	compareEarly(m)
 	m.Progress.NoteConfigs(a)
@@ -266,6 +270,7 @@ func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 		return
 	}
 	m.Env.Violate(m.ID, m.Env.Court.Snapshot(m.ID, meta, b))
+	judgeProfile(m, &meta.Config)
 	m.store(datadir.SnapshotHeader{Meta: meta, HasState: state != nil}, b, m.Snaps.Write, false, func(err error) {
 		m.Push(apply.ApplyItem{Wrote: &apply.Written{Meta: meta, Bytes: bytes, Err: err}})
 	})

@@ -68,8 +68,11 @@ type foundingSettings struct {
 
 // TimeSettings are the times from which most others follow.
 type TimeSettings struct {
+	// Heartbeat and Election are the settings of timing, or the longest that operators tune them to.
 	Heartbeat, Election, Tick time.Duration
-	Chaos                     time.Duration // the duration of the first phase
+	// Quickest is the shortest election timeout that operators tune; 0: they do not.
+	Quickest time.Duration
+	Chaos    time.Duration // the duration of the first phase
 }
 
 // LinkSettings are the faults of links.
@@ -277,9 +280,10 @@ func (s *Settings) Swift() {
 // Timely makes everything fast enough for elections to succeed. Progress is promised only where
 // messages and disks are faster than election timeouts.
 func (s *Settings) Timely() {
-	s.DelayMin, s.SyncMin = min(s.DelayMin, s.Election/20), min(s.SyncMin, s.Election/20)
-	s.DelayMax, s.SyncMax = min(s.DelayMax, s.Election/8), min(s.SyncMax, s.Election/8)
-	s.HopMax = min(s.HopMax, s.Election/50) // a vote or an entry takes many events
+	e := cmp.Or(s.Quickest, s.Election)
+	s.DelayMin, s.SyncMin = min(s.DelayMin, e/20), min(s.SyncMin, e/20)
+	s.DelayMax, s.SyncMax = min(s.DelayMax, e/8), min(s.SyncMax, e/8)
+	s.HopMax = min(s.HopMax, e/50) // a vote or an entry takes many events
 	s.ApplyMax, s.StreamRate = 0, 0
 }
 

@@ -16,6 +16,7 @@ var (
 	ElectionsWon        = count.New("elections", "elections")
 	jointConfigurations = count.New("joint_configurations", "joint configurations")
 	configurations      = count.New("configurations", "configurations")
+	profilesDecided     = count.New("profiles_decided", "profiles decided", count.Bodiless)
 	codedEntriesDecided = count.New("coded_entries_decided", "coded entries", count.Coded)
 	bodiesUpgraded      = count.New("bodies_upgraded", "bodies upgraded", count.Coded)
 	logsCutByLeaders    = count.New("logs_cut_by_new_leaders", "logs cut by new leaders", count.Coded)
@@ -226,6 +227,9 @@ func (c *Witness) decided(e *protocol.Entry) error {
 		config, err := protocol.DecodeConfig(e.Payload)
 		if err != nil {
 			return err
+		}
+		if config.Profile.Version > w.Court.Profiles.Last() {
+			w.Count(profilesDecided)
 		}
 		return w.Court.Configure(c.Part.Judges, &config)
 	}

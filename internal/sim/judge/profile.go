@@ -1,0 +1,38 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// decideProfile judges the profile of a configuration that an instance decides. The first instance decides profiles,
+// and the others follow it, perhaps over several versions at once.
+func (c *Court) decideProfile(j *Instance, p *protocol.Profile) error {
+	if j == c.First {
+		return c.Profiles.Decide(p.Version, p.Values.String())
+	}
+	if p.Version < j.profile {
+		return fmt.Errorf("P1: instance %d goes back from version %d of the profile to %d", j.ID, j.profile, p.Version)
+	}
+	j.profile = p.Version
+	return c.Profiles.Has(p.Version, p.Values.String())
+}
+
+// FollowsProfile judges, at the end, that a member uses the last profile in an instance.
+func (c *Court) FollowsProfile(instance protocol.InstanceID, p *protocol.Profile) error {
+	if last := &c.First.Last().Profile; !p.Equal(last) {
+		return fmt.Errorf("P1: uses version %d of the profile in instance %d; the last one is %d", p.Version, instance,
+			last.Version)
+	}
+	return nil
+}
+
+// Profile judges a decided profile that a member has applied, or has in a snapshot. was is the version that it had
+// before.
+func (c *Court) Profile(p *protocol.Profile, was uint64) error {
+	if p.Version < was {
+		return fmt.Errorf("P1: goes back from version %d of the profile to %d", was, p.Version)
+	}
+	return c.Profiles.Has(p.Version, p.Values.String())
+}
