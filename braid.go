@@ -242,7 +242,7 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 	core := c.choice.Core
 	r := replica.Options{
 		Self: c.Self, Cluster: c.Cluster, Dir: c.Dir, FS: c.FS, Members: c.Members, Join: c.Join, Core: c.core,
-		Codec: core.Codec, Cells: core.Cells, Derive: core.Deriving(c.choice.Own()), Proposing: core.Proposing,
+		Codec: core.Codec, Cells: core.Cells.With(c.choice.Own()), Derive: core.Deriving(c.choice.Own()), Proposing: core.Proposing.With(c.choice.Own()),
 		Settings: c.settings(), Epochs: core.Settings.Text("epochs", c.choice.Values), Quorums: c.quorums().String(),
 		Kind: c.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
 		Begin: c.begin(), Leaders: common.Leaders.In(c.choice.Values),
@@ -355,7 +355,10 @@ func (n *Node) ProposeWithAsync(command, body []byte, o ProposeOptions, done fun
 
 // AnswersEarly reports whether there are answers with [ModeAccepted] before commands are applied. If not,
 // every answer is that of ModeConfirmed.
-func (n *Node) AnswersEarly() bool { return n.opt.choice.Core.Proposing.Accepted }
+func (n *Node) AnswersEarly() bool {
+	c := &n.opt.choice
+	return c.Core.Proposing.With(c.Own()).Accepted
+}
 
 // Body returns the bytes of a body, verified. They are shared: no one may change them. If this
 // member does not hold the body whole, it gathers it from others. If it finds fewer than k good

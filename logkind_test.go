@@ -215,8 +215,8 @@ func (c *trio) refuses(i int, has *registry.Protocol, guessed bool) {
 		err := c.open(i, wish.Name)
 		var refused *braid.LogKindError
 		require.ErrorAs(c.t, err, &refused, "member %d: %s as %s", i+1, has.Name, wish.Name)
-		require.Equal(c.t, wish.Core.Name, refused.Wanted.Core)
-		require.ErrorContains(c.t, err, "it holds a log of "+has.Core.Name)
+		require.Equal(c.t, wish.Told(), refused.Wanted.Core)
+		require.ErrorContains(c.t, err, "it holds a log of "+has.Told())
 		require.ErrorAs(c.t, c.options(i, wish.Name).CheckDir(), &refused)
 		require.Equal(c.t, was, content(c.t, c.disks[i], "d"), "%s as %s", has.Name, wish.Name)
 	}

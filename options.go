@@ -16,7 +16,6 @@ import (
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/quorum"
-	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Options opens a member. The zero value of an optional field means its default.
@@ -168,18 +167,18 @@ func (l *Limits) complete() {
 // compare them when they connect. docs/using/settings.md says for each setting why it is compared or
 // why not.
 func (c *config) settings() []replica.Setting {
-	all := []replica.Setting{{Name: "protocol", Value: "braid/1 " + c.choice.Core.Name}}
-	for _, table := range []setting.Table{common.Settings, c.choice.Core.Settings} {
-		for _, s := range table.Agreed(c.choice.Values) {
-			all = append(all, replica.Setting{Name: s[0], Value: s[1]})
-		}
+	core, rest := c.choice.Core.Told(c.choice.Own())
+	all := []replica.Setting{{Name: "protocol", Value: "braid/1 " + core}}
+	for _, s := range slices.Concat(common.Settings.Agreed(c.choice.Values), c.choice.Core.Settings.Agreed(rest)) {
+		all = append(all, replica.Setting{Name: s[0], Value: s[1]})
 	}
 	return all
 }
 
 // logKind is what the log is, which never changes.
 func (c *config) logKind() LogKind {
-	k := LogKind{Core: c.choice.Core.Name, Order: c.choice.Order}
+	k := LogKind{Order: c.choice.Order}
+	k.Core, _ = c.choice.Core.Told(c.choice.Own())
 	if c.choice.Quorums != nil {
 		k.Fragments = c.codeK()
 	}

@@ -46,10 +46,8 @@ func Salvage(dir string, others []string, sm StateMachine) (*Salvaged, error) {
 
 // behind returns what reads entries behind an instance's log that a core has on disk; nil: there are none.
 func behind(core string) func(*protocol.Recovered) []protocol.Entry {
-	for _, c := range registry.Cores() {
-		if c.Name == core {
-			return c.Behind
-		}
+	if c := registry.CoreOf(core); c != nil {
+		return c.Behind
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ type Derived interface {
 	// Apply takes the next entry, in index order. Its payload is available, its body is not. An order may omit entries
 	// without a place in the global log: no-ops, skips and reshapes. So the state must not depend on these.
 	Apply(e *Entry)
-	// Section returns the state for a snapshot. Its bytes are never written to afterwards.
+	// Section returns the state for a snapshot. Its bytes are never written to afterwards. The zero Section: the
+	// snapshot needs none, as the state follows from its configuration.
 	Section() Section
 	// Restore replaces this state by that of a section. It returns an error if the section has another name, an unknown
 	// version, or invalid data. The zero Section means that the snapshot has none. After an error the Derived is not

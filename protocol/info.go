@@ -1,12 +1,18 @@
 package protocol
 
-import "github.com/braidlog/braid/protocol/setting"
+import (
+	"slices"
+
+	"github.com/braidlog/braid/protocol/setting"
+)
 
 // Info describes a protocol's core to others: a member, its directory, the simulator and its checkers. Each core has
 // one in its package. Protocols that differ only in order and placement have the same core.
 type Info struct {
 	// Name is compared when members connect: members with different cores do not understand each other.
 	Name string
+	// Former are cores of earlier versions that this core with some settings continues.
+	Former []Former
 	// New starts an instance from what the disk holds. It returns a [*SettingsError] or a [*CorruptError].
 	New func(Settings, Recovered) (Core, error)
 	// Settings are the core's own. Another core has them only with the same meaning.
@@ -19,7 +25,7 @@ type Info struct {
 	// beginning. Its argument is the first configuration, that of the base at index 0. If the base is later, the
 	// section replaces the state. The settings are complete. nil: the instance derives nothing.
 	Derive func(setting.Values, Config) Derived
-	// Section is the name of the section of Derive's states, in every snapshot that covers entries.
+	// Section is the name of the section of Derive's states, in every snapshot that covers entries; "": some have none.
 	Section string
 	// Wrote reports whether the core may have written a record. It identifies the core of a directory that does not
 	// record it (see registry.Guess).
@@ -38,8 +44,41 @@ type Info struct {
 	Mutants []MutantInfo
 }
 
+// Former is a core of an earlier version, that a core now is with some of its own settings. Members with these settings
+// still compare its name, and directories record it.
+type Former struct {
+	Name     string
+	Settings setting.Values
+	// Section, Wrote and Begins are as in [Info].
+	Section string
+	Wrote   func(*Record) bool
+	Begins  EntryKind
+}
+
+// Told returns what members compare and directories record of the core: its name, and its own settings that the name
+// does not say.
+func (i *Info) Told(own setting.Values) (name string, rest setting.Values) {
+	for _, f := range i.Former {
+		if f.Settings.Over(own) == own {
+			for n := range f.Settings.All() {
+				own = own.Without(n)
+			}
+			return f.Name, own
+		}
+	}
+	return i.Name, own
+}
+
+// Known reports whether a name is the core's, or that of a former one.
+func (i *Info) Known(name string) bool {
+	return i.Name == name || slices.ContainsFunc(i.Former, func(f Former) bool { return f.Name == name })
+}
+
 // CellUse describes the cells of a core's instances.
 type CellUse struct {
+	// If reports whether instances use cells from the beginning on. nil: always. If not, they begin with a cell that is
+	// never emptied, so that the log shows that there may be others.
+	If func(own setting.Values) bool
 	// Entry returns the entry in an acceptor's cell, false if there is none. A member keeps its body, and checkers
 	// count it as stored. nil: cells hold none.
 	Entry func(Cell) (Entry, bool)
@@ -51,6 +90,14 @@ func (u *CellUse) Accepted() func(Cell) (Entry, bool) {
 		return nil
 	}
 	return u.Entry
+}
+
+// With is the use that a cluster with these settings begins with; nil: none.
+func (u *CellUse) With(own setting.Values) *CellUse {
+	if u == nil || u.If != nil && !u.If(own) {
+		return nil
+	}
+	return u
 }
 
 // Deriving returns Derive for a cluster with complete settings; nil: instances derive nothing.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Mode determines when a proposal is answered.
@@ -94,11 +96,22 @@ type Route struct {
 // Proposing describes to members how a protocol takes proposals. The zero value is a protocol with one path, whose
 // leader takes all proposals and whose answers come after they are applied.
 type Proposing struct {
+	// If reports whether all this holds from the beginning on in a cluster with these settings; nil: always. If not,
+	// there is one path, and answers come after commands are applied, until the settings change.
+	If func(own setting.Values) bool
 	// Accepted: ModeAccepted has answers of its own (Effects.Accepted). Keys, Tokens: the core uses them.
 	Accepted, Keys, Tokens bool
 	// Path returns the path of a command. Commands of different paths are never in one entry. It depends only on its
 	// argument. Status.Routes has the destinations of paths. nil: all take path 0.
 	Path func(o *ProposeOptions) Path
+}
+
+// With describes proposals to a cluster that has these settings.
+func (p Proposing) With(own setting.Values) Proposing {
+	if p.If != nil && !p.If(own) {
+		return Proposing{}
+	}
+	return p
 }
 
 // Use returns the options without those that the protocol ignores. Blind only selects the path of a command, so it is

@@ -83,10 +83,6 @@ type Settings struct {
 	// Own are the protocol's own settings. Only its core reads them.
 	Own setting.Values
 
-	// Lanes: members replicate blind proposals themselves (docs/internals/lcr.md). It must be set on all members or
-	// none, and needs a Session.
-	Lanes bool
-
 	// Mutant breaks a rule on purpose; only for tests.
 	Mutant Mutant
 }

@@ -117,7 +117,7 @@ func withProtocol(err error) error {
 	var flags []string
 	for _, has := range other.Has {
 		for _, p := range registry.All() {
-			if p.Core.Name == has.Core && p.Orders[0] == has.Order && (p.Quorums != nil) == (has.Fragments > 0) {
+			if p.Told() == has.Core && p.Orders[0] == has.Order && (p.Quorums != nil) == (has.Fragments > 0) {
 				flags = append(flags, "--protocol "+p.Name)
 			}
 		}

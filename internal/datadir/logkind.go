@@ -17,8 +17,12 @@ func (id *identity) checkKind(fs vfs.FS, dir string, who *Owner) error {
 	if who.Kind.IsZero() {
 		return nil
 	}
+	core := func(name string) string { return name }
+	if who.Guess != nil {
+		core = who.Guess().Core
+	}
 	if !id.Kind.IsZero() {
-		return member.CheckLogKind(dir, []member.LogKind{id.Kind}, who.Kind)
+		return member.CheckLogKind(dir, []member.LogKind{id.Kind}, who.Kind, core)
 	}
 	if id.Incarnation == 0 || who.Guess == nil {
 		return nil
@@ -27,7 +31,7 @@ func (id *identity) checkKind(fs vfs.FS, dir string, who *Owner) error {
 	if err != nil {
 		return err
 	}
-	return member.CheckLogKind(dir, has, who.Kind)
+	return member.CheckLogKind(dir, has, who.Kind, core)
 }
 
 // guessKinds returns the possible kinds of a directory of an earlier version, which recorded none.

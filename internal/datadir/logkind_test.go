@@ -18,6 +18,7 @@ type oneCore struct{}
 func (oneCore) Record(*protocol.Record)   {}
 func (oneCore) Snapshot(string)           {}
 func (oneCore) Cores(order.Kind) []string { return []string{"raft"} }
+func (oneCore) Core(name string) string   { return name }
 
 // A first start of an earlier version ended before it had created a log: then any kind may begin. Once there is a
 // record, the log is one of a single instance, because there is no sign of several.

@@ -13,7 +13,7 @@ import (
 // and what a member promised under one means nothing under another. Whether bodies are whole or cut is no part of it,
 // as each entry says that for itself, nor is the number of merged instances.
 type LogKind struct {
-	// Core is the name of the core that decides the log's entries.
+	// Core is the name of the core that decides the log's entries, or one that an earlier version had for it.
 	Core string `json:"core"`
 	// Order is how the global log is made.
 	Order order.Kind `json:"order"`
@@ -77,11 +77,18 @@ type KindGuess interface {
 	Snapshot(section string)
 	// Cores returns the names of the cores that run in an order and may have written all of it.
 	Cores(order.Kind) []string
+	// Core returns the present name of the core that a directory records by a name.
+	Core(name string) string
 }
 
-// CheckLogKind returns a [*LogKindError] if none of what a directory may hold is what is wanted.
-func CheckLogKind(dir string, has []LogKind, wanted LogKind) error {
-	if slices.ContainsFunc(has, func(k LogKind) bool { return k.fits(wanted) }) {
+// CheckLogKind returns a [*LogKindError] if none of what a directory may hold is what is wanted. core returns the
+// present name of a core.
+func CheckLogKind(dir string, has []LogKind, wanted LogKind, core func(name string) string) error {
+	present := func(k LogKind) LogKind {
+		k.Core = core(k.Core)
+		return k
+	}
+	if slices.ContainsFunc(has, func(k LogKind) bool { return present(k).fits(present(wanted)) }) {
 		return nil
 	}
 	return &LogKindError{Dir: dir, Has: has, Wanted: wanted}

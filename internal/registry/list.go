@@ -8,9 +8,11 @@ import (
 	"github.com/braidlog/braid/internal/protocol/iss"
 	"github.com/braidlog/braid/internal/protocol/multipaxos"
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/internal/protocol/slotpaxos"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Which members can lead the instances, the protocol's own first. Where instances move to the members that use them,
@@ -38,9 +40,9 @@ var list = []*Protocol{
 	{
 		Name: "rs-raft", Does: "raft that always keeps fragments, with fixed quorums", Core: &raft.Info,
 		Orders:     []order.Kind{order.KindSingle},
-		Placements: []protocol.Placement{protocol.PlacementRS},
-		OnlyFor:    "comparison, as it tolerates fewer crashes",
-		Quorums:    rsQuorums,
+		Placements: []protocol.Placement{protocol.PlacementRS}, Without: []string{lane.On.Name},
+		OnlyFor: "comparison, as it tolerates fewer crashes",
+		Quorums: rsQuorums,
 	},
 	{
 		Name: "niagara", Does: "several instances of raft, merged into one log", Core: &raft.Info,
@@ -51,12 +53,13 @@ var list = []*Protocol{
 	{
 		Name: "multi-raft", Does: "a group of raft for each share of the keys, without a common order", Core: &raft.Info,
 		Orders:     []order.Kind{order.KindKeyed},
-		Placements: []protocol.Placement{protocol.PlacementCopy},
-		Leaders:    apart,
-		OnlyFor:    "comparison, as etcd's API needs one order of all keys",
+		Placements: []protocol.Placement{protocol.PlacementCopy}, Without: []string{lane.On.Name},
+		Leaders: apart,
+		OnlyFor: "comparison, as etcd's API needs one order of all keys",
 	},
 	{
-		Name: "lcr", Does: "followers spread the data, the leader only confirms it", Core: &raft.LaneInfo,
+		Name: "lcr", Does: "followers spread the data, the leader only confirms it", Core: &raft.Info,
+		Own:        lane.On.Set(setting.Values{}, true),
 		Orders:     []order.Kind{order.KindSingle},
 		Placements: []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode},
 	},

@@ -16,6 +16,9 @@ type Protocol struct {
 	Name string // as the flag --protocol has it
 	Does string // a few words for help
 	Core *protocol.Info
+	// Own are the core's own settings that the protocol has by its name. Without are those that it cannot have.
+	Own     setting.Values
+	Without []string
 	// Orders and Placements are those in which it runs, its own first. Both have at least one.
 	Orders     []order.Kind
 	Placements []protocol.Placement
@@ -118,18 +121,38 @@ func (p *Protocol) Moves() bool { return len(p.Leaders) > 0 && !p.Leaders[0].Mov
 // Several reports whether there are several instances in the protocol's own order.
 func (p *Protocol) Several() bool { return p.Merges() || p.Keyed("") }
 
-// Canonical returns the protocol that is named after this order and placement with p's core, or p
-// if none is: raft with placement code is craft.
-func (p *Protocol) Canonical(o order.Kind, place protocol.Placement) *Protocol {
-	if p.Orders[0] == o && p.Placements[0] == place {
-		return p
-	}
+// Canonical returns the protocol that is named after this order, this placement and some of the own settings with p's
+// core, or p if none is: raft with placement code is craft, and with lanes lcr.
+func (p *Protocol) Canonical(o order.Kind, place protocol.Placement, own setting.Values) *Protocol {
+	best, named := p, p.named(o, place)
 	for _, q := range list {
-		if q.Core == p.Core && q.Orders[0] == o && q.Placements[0] == place {
-			return q
+		says := q.Core == p.Core && q.named(o, place) && q.Own.Over(own) == own && q.Own.Over(p.Own) == q.Own
+		if says && (!named || q.Own != p.Own) {
+			best, named = q, true
 		}
 	}
-	return p
+	return best
+}
+
+// named reports whether the protocol's name says all this.
+func (p *Protocol) named(o order.Kind, place protocol.Placement) bool {
+	return p.Orders[0] == o && p.Placements[0] == place
+}
+
+// Told is the name of the protocol's core, as members compare it and directories record it.
+func (p *Protocol) Told() string {
+	name, _ := p.Core.Told(p.Own)
+	return name
+}
+
+// CoreOf returns the core that directories record by a name, or nil.
+func CoreOf(name string) *protocol.Info {
+	for _, c := range Cores() {
+		if c.Known(name) {
+			return c
+		}
+	}
+	return nil
 }
 
 // Tolerates is how many of the voters may crash without an acknowledged write being lost, and with

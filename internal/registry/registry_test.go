@@ -98,11 +98,15 @@ func TestOwnSettings(t *testing.T) {
 // Raft with placement code has a name of its own. So members that were asked for it in either way
 // are equal.
 func TestCanonicalNames(t *testing.T) {
-	raft, niagara := registry.Find("raft"), registry.Find("niagara")
-	require.Equal(t, "craft", raft.Canonical(order.KindSingle, protocol.PlacementCode).Name)
-	require.Equal(t, "raft", raft.Canonical(order.KindSingle, protocol.PlacementCopy).Name)
-	require.Equal(t, "niagara", raft.Canonical(order.KindNiagara, protocol.PlacementCopy).Name)
-	require.Equal(t, "niagara", niagara.Canonical(order.KindNiagara, protocol.PlacementCode).Name)
+	raft, niagara, lcr := registry.Find("raft"), registry.Find("niagara"), registry.Find("lcr")
+	none, lanes := setting.Values{}, setting.MustParse("lanes=true")
+	require.Equal(t, "lcr", raft.Canonical(order.KindSingle, protocol.PlacementCopy, lanes).Name)
+	require.Equal(t, "lcr", lcr.Canonical(order.KindSingle, protocol.PlacementCode, lanes).Name)
+	require.Equal(t, "niagara", niagara.Canonical(order.KindNiagara, protocol.PlacementCopy, lanes).Name)
+	require.Equal(t, "craft", raft.Canonical(order.KindSingle, protocol.PlacementCode, none).Name)
+	require.Equal(t, "raft", raft.Canonical(order.KindSingle, protocol.PlacementCopy, none).Name)
+	require.Equal(t, "niagara", raft.Canonical(order.KindNiagara, protocol.PlacementCopy, none).Name)
+	require.Equal(t, "niagara", niagara.Canonical(order.KindNiagara, protocol.PlacementCode, none).Name)
 }
 
 // A majority of crashes stops every protocol; RS-Raft stops earlier, as in the paper.

@@ -18,7 +18,7 @@ func ServerSettings() setting.Table { return settingsOf((*Protocol).Serves) }
 func settingsOf(keep func(*Protocol) bool) (all setting.Table) {
 	for _, p := range list {
 		if keep(p) {
-			all = setting.Union(all, p.Core.Settings)
+			all = setting.Union(all, p.settings())
 		}
 	}
 	return all
@@ -26,8 +26,8 @@ func settingsOf(keep func(*Protocol) bool) (all setting.Table) {
 
 // Complete checks the protocol's own settings and returns them in normal form. The error is a [*setting.Error].
 func (p *Protocol) Complete(v setting.Values) (setting.Values, error) {
-	v, err := p.Core.Settings.Complete(v)
-	if e := (*setting.Error)(nil); errors.As(err, &e) && p.Core.Settings.Find(e.Name) == nil {
+	v, err := p.settings().Complete(v.Over(p.Own))
+	if e := (*setting.Error)(nil); errors.As(err, &e) && p.settings().Find(e.Name) == nil {
 		if has := Having(e.Name); len(has) > 0 {
 			err = &setting.Error{Name: e.Name, Text: e.Text, Detail: fmt.Sprintf("only %s can have it, and not %s",
 				List(has), p.Name)}
@@ -36,9 +36,18 @@ func (p *Protocol) Complete(v setting.Values) (setting.Values, error) {
 	return v, err
 }
 
+// settings are the core's own settings that the protocol can have.
+func (p *Protocol) settings() setting.Table {
+	t := p.Core.Settings
+	t.Rows = slices.DeleteFunc(slices.Clone(t.Rows), func(r setting.Any) bool {
+		return slices.Contains(p.Without, r.About().Name)
+	})
+	return t
+}
+
 // Having are the names of the protocols that have a setting.
 func Having(name string) []string {
-	return names(func(p *Protocol) bool { return p.Core.Settings.Find(name) != nil })
+	return names(func(p *Protocol) bool { return p.settings().Find(name) != nil })
 }
 
 // ServersHaving are the names of those that serve etcd's API.

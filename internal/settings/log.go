@@ -117,7 +117,7 @@ func (l *Log) choose() error {
 	if err != nil {
 		return FlagError(err)
 	}
-	l.Protocol, l.Values = p.Canonical(c.Order, c.Placement).Name, c.Values
+	l.Protocol, l.Values = p.Canonical(c.Order, c.Placement, c.Own()).Name, c.Values
 	return nil
 }
 

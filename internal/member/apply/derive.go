@@ -31,7 +31,9 @@ func (a *Applier) Sections() (all []member.SectionState) {
 	at := a.order.Cursor()
 	for i := range a.Instances {
 		if in := &a.Instances[i]; in.derived != nil && at.Point(in.Instance).Index > 0 {
-			all = append(all, member.SectionState{Instance: in.Instance, Section: in.derived.Section()})
+			if s := in.derived.Section(); s.Name != "" {
+				all = append(all, member.SectionState{Instance: in.Instance, Section: s})
+			}
 		}
 	}
 	return all

@@ -161,7 +161,7 @@ func TestConformanceWoven(t *testing.T) {
 // withLanes is a cluster in which members have lanes.
 func withLanes(change func(*protocol.Settings)) conformance.Factory {
 	return factory(func(c *protocol.Settings) {
-		if c.Lanes = true; change != nil {
+		if c.Own = lane.On.Set(c.Own, true); change != nil {
 			change(c)
 		}
 	})

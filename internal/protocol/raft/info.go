@@ -1,31 +1,29 @@
 package raft
 
 import (
+	"slices"
+
 	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Info describes Raft with its placements.
+// Info describes Raft with its placements, with lanes and without. The messages and the log's entries are the same, so
+// members may have lanes from some place in the log on.
 var Info = protocol.Info{
-	Name:    "raft",
-	Codec:   message.Codec,
-	Wrote:   Wrote,
-	Mutants: Mutants[:],
-	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return New(s, rec) },
-}
-
-// LaneInfo describes Raft with lanes. Members with and without lanes do not understand each other.
-var LaneInfo = protocol.Info{
-	Name:   "lcr",
-	Codec:  message.Codec,
-	Cells:  &protocol.CellUse{},
-	Derive: protocol.Deriver(lane.Derive), Section: lane.Section,
-	Wrote: WroteLanes, Begins: protocol.EntryGeneration, Behind: lane.Behind,
-	Proposing: protocol.Proposing{Accepted: true, Path: lane.PathOf},
-	Mutants:   lane.Mutants[:],
-	New: func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
-		s.Lanes = true
-		return New(s, rec)
-	},
+	Name: "raft",
+	Former: []protocol.Former{{
+		Name: "lcr", Settings: lane.On.Set(setting.Values{}, true),
+		Section: lane.Section, Wrote: WroteLanes, Begins: protocol.EntryGeneration,
+	}},
+	Settings:  setting.Table{Rows: []setting.Any{lane.On}},
+	Codec:     message.Codec,
+	Cells:     &protocol.CellUse{If: lane.On.In},
+	Derive:    protocol.Deriver(lane.Derive),
+	Wrote:     Wrote,
+	Behind:    lane.Behind,
+	Proposing: protocol.Proposing{If: lane.On.In, Accepted: true, Path: lane.PathOf},
+	Mutants:   slices.Concat(Mutants[:], lane.Mutants[:]),
+	New:       func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return New(s, rec) },
 }

@@ -136,7 +136,7 @@ func (a args) config() (c protocol.Settings) {
 	c.NoPipeline = a.d.HasArg("no-pipeline")
 	c.NoParallelAppend = a.d.HasArg("no-parallel-append")
 	c.LeaseReads = a.d.HasArg("lease")
-	c.Lanes = a.d.HasArg("lanes")
+	c.Own = lane.On.Set(c.Own, a.d.HasArg("lanes"))
 	c.MaxClockDrift = time.Duration(a.num("drift", 0)) * time.Millisecond
 	c.Instance = protocol.InstanceID(a.num("instance", 1))
 	c.Leaders = protocol.Leaders(a.text("leaders"))
@@ -157,7 +157,7 @@ var commands = map[string]func(*script, args){
 			c.Self, c.Session, c.Heartbeat, c.ElectionTimeout = self.Self, self.Session, self.Heartbeat, self.ElectionTimeout
 		}))
 		s.net.Woven = a.d.HasArg("woven")
-		if config.Lanes {
+		if lane.On.In(config.Own) {
 			s.net.Derive, s.net.Rows = lane.Derive, erasure.Cut
 		}
 		s.net.ReadQuorum, s.net.WriteQuorum = config.ReadQuorum, config.WriteQuorum

@@ -64,7 +64,7 @@ func (w *Clients) drawAfter(op *history.Operation) (after []protocol.Token) {
 
 // drawBarrier draws whether a reader needs to see everything that was accepted.
 func (w *Clients) drawBarrier() bool {
-	return w.own.Load.Early > 0 && w.Set.Protocol.Core.Proposing.Barrier(w.From(earlyWrites).Yes(0.3))
+	return w.own.Load.Early > 0 && w.Set.Proposing().Barrier(w.From(earlyWrites).Yes(0.3))
 }
 
 // readAfter reads with tokens: the result of the read must include their writes.

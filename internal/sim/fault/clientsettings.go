@@ -86,10 +86,10 @@ func (s *Settings) describeLoad() string {
 // drawEarly draws how many writes ask for an early answer, and how many of the others may take another path than
 // through the leader.
 func (s *Settings) drawEarly(d draw.Chance) {
-	if s.Protocol.Core.Proposing.Accepted && d.Yes(0.6) {
+	if s.Proposing().Accepted && d.Yes(0.6) {
 		s.Load.Early = d.Share()
 	}
-	if s.Protocol.Core.Proposing.Path != nil && d.Yes(0.9) {
+	if s.Proposing().Path != nil && d.Yes(0.9) {
 		s.Load.Blind = d.Share()
 		if d.Yes(0.25) { // accepted commands meet membership changes
 			s.Load.Early = 0.6 + 0.4*d.Share()

@@ -26,7 +26,7 @@ func (m *Member) JudgeLogSize() error {
 		// A command is written to a cell at its preaccept, at the promise of another ballot and at its decision, and then
 		// to the log.
 		limit *= 4
-	case m.Env.Set.Protocol.Core.Cells.Accepted() != nil:
+	case m.Env.Set.cells().Accepted() != nil:
 		limit *= 2 // an entry is written to a cell, and then to the log
 	}
 	if size := m.Log.Size(); size > limit {

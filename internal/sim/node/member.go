@@ -379,7 +379,7 @@ func (m *Member) Withdraw(t intake.Ticket, then func()) {
 // member ensures that and not the core. Results alone do not show it: in some protocols accepted commands take effect
 // before all later proposals anyway.
 func judgeHeldBatch(m *Member, b *intake.Batch) {
-	if b == nil || len(m.Env.History.Tokens) == 0 || m.Env.Set.Protocol.Core.Proposing.Tokens {
+	if b == nil || len(m.Env.History.Tokens) == 0 || m.Env.Set.Proposing().Tokens {
 		return
 	}
 	for rest := b.Entry.Payload; len(rest) > 0; {

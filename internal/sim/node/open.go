@@ -116,10 +116,10 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 	if m.Join {
 		first.Members = nil
 	}
-	core := m.Env.Set.Protocol.Core
 	begin := m.Env.Set.begin()
-	kind := member.LogKind{Core: core.Name, Order: begin.Kind()}
-	if m.ID%2 == 1 && !m.started && core.Begins == 0 && !m.Env.Set.Noted {
+	core, _ := m.Env.Set.Protocol.Core.Told(m.Env.Set.Core.Own)
+	kind := member.LogKind{Core: core, Order: begin.Kind()}
+	if m.ID%2 == 1 && !m.started && !m.Env.Set.beginsLate() && !m.Env.Set.Noted {
 		// An earlier version does not record it, and later incarnations infer it. If that needs an entry of the first
 		// leader, a crash just before it leaves a log that another core may have written.
 		kind = member.LogKind{}
@@ -128,13 +128,13 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 	return datadir.Config{
 		Kind: kind, Guess: func() member.KindGuess { return registry.NewGuess() },
 		FS: m.Disk, Dir: device.Root, Cluster: clusterID, Self: m.ID, Chance: m.Env.From(identities).Rand.Uint64, Begin: begin, Members: first.Members, Join: m.Join, Machine: sm,
-		Identity: []byte{byte(m.ID)}, Cells: core.Cells, Derive: m.Env.Set.derive(), Epochs: m.Env.Set.epochsTold(), Quorums: m.Env.Set.Quorums.String(), LogSegment: m.Own.SegmentBytes, BodySegment: m.Env.Set.Bodies.SegmentBytes,
+		Identity: []byte{byte(m.ID)}, Cells: m.Env.Set.cells(), Derive: m.Env.Set.derive(), Epochs: m.Env.Set.epochsTold(), Quorums: m.Env.Set.Quorums.String(), LogSegment: m.Own.SegmentBytes, BodySegment: m.Env.Set.Bodies.SegmentBytes,
 	}
 }
 
 // logOptions returns the options to open the member's log.
 func (m *Member) logOptions(d *device.Disk, meta *member.Meta) wal.Options {
-	return wal.Options{FS: d, Dir: LogDir, SegmentBytes: m.Own.SegmentBytes, Identity: []byte{byte(m.ID)}, Cover: lifecycle.CoverOf(meta, m.Env.Set.Protocol.Core.Cells != nil)}
+	return wal.Options{FS: d, Dir: LogDir, SegmentBytes: m.Own.SegmentBytes, Identity: []byte{byte(m.ID)}, Cover: lifecycle.CoverOf(meta, m.Env.Set.cells() != nil)}
 }
 
 // build creates the parts of the member.
@@ -145,7 +145,7 @@ func build(m *Member, meta member.Meta, skip protocol.Position) {
 	if beginApplying(m, meta, skip); m.Sick() {
 		m.CheckState()
 	}
-	m.Proposals = intake.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: m.Env.Set.Protocol.Core.Proposing, Mutant: s.MutantName()}
+	m.Proposals = intake.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: *m.Env.Set.Proposing(), Mutant: s.MutantName()}
 	m.Operations.Config = member.OperationConfig{Self: m.ID, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Core.Leaders, Mutant: s.MutantName()}
 	if m.Env.Set.Keyed {
 		m.Proposals.SetGroups(meta.Cursor.Instances())

@@ -186,6 +186,23 @@ func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID,
 	return s.Protocol.Core.New(c, rec)
 }
 
+// Proposing describes how the protocol's core takes proposals.
+func (s *Settings) Proposing() *protocol.Proposing {
+	p := s.Protocol.Core.Proposing.With(s.Core.Own)
+	return &p
+}
+
+// cells describes the cells of the protocol's core; nil: it uses none.
+func (s *Settings) cells() *protocol.CellUse { return s.Protocol.Core.Cells.With(s.Core.Own) }
+
+// beginsLate reports whether a log tells its core only when its first leader has written an entry of a certain kind.
+func (s *Settings) beginsLate() bool {
+	name, _ := s.Protocol.Core.Told(s.Core.Own)
+	return s.Protocol.Core.Begins != 0 || slices.ContainsFunc(s.Protocol.Core.Former, func(f protocol.Former) bool {
+		return f.Name == name && f.Begins != 0
+	})
+}
+
 // codec returns the codec of the messages of the protocol's core.
 func (s *Settings) codec() *protocol.Codec { return s.Protocol.Core.Codec }
 

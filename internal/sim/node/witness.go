@@ -108,7 +108,7 @@ func (c *Witness) judge(out *protocol.Effects) error {
 			return err
 		}
 	}
-	if c.Member.Env.Set.Protocol.Core.Proposing.Path != nil {
+	if len(out.Accepted) > 0 && c.Member.Env.Set.Proposing().Path != nil {
 		for _, id := range out.Accepted {
 			c.Part.Judges.Accept(id)
 		}

@@ -74,11 +74,11 @@ func (l *Lanes) Installed(v *View, base *protocol.Base) {
 	if l == nil {
 		return
 	}
-	var d derived
-	if err := base.Restore(&d); err != nil {
+	says, err := restored(base)
+	if err != nil {
 		panic(fmt.Sprintf("raft: member %s: a snapshot that was taken has no lanes: %v", v.Settings.Self, err))
 	}
-	l.confirmed, l.end, l.opened = d.laneMarks, d.clone(), nil
+	l.confirmed, l.end, l.opened = says, says.clone(), nil
 	l.Settle(v)
 }
 

@@ -15,7 +15,7 @@ import (
 type laneMarks struct {
 	marks []laneMark // sorted by member; a member has at most one
 	// gen is the last generation. open: it is active, because the voters are still those with which it
-	// began. voters are those of the last configuration, nil if that is joint or none came yet.
+	// began. voters are those of the last configuration, nil if that is joint or none came since the first generation.
 	gen    uint64
 	open   bool
 	voters []protocol.MemberID
@@ -81,7 +81,7 @@ func (s *laneMarks) apply(e *protocol.Entry) {
 			all := c.All()
 			s.marks = slices.DeleteFunc(s.marks, func(m laneMark) bool { return !slices.Contains(all, m.lane.Member) })
 			was := s.voters
-			if s.voters = nil; !c.Joint() {
+			if s.voters = nil; !c.Joint() && s.gen > 0 {
 				s.voters = c.Voters()
 			}
 			s.open = s.open && s.voters != nil && slices.Equal(was, s.voters)
@@ -107,9 +107,15 @@ const (
 	sectionVersion = 1
 )
 
-// Derive is what Raft with lanes derives from its log. No lane is open at the beginning, with any
-// members.
+// Derive is what Raft derives from its log about lanes. No lane is open at the beginning, with any members.
 func Derive(protocol.Config) protocol.Derived { return &derived{} }
+
+// restored returns what the log up to a snapshot says.
+func restored(b *protocol.Base) (laneMarks, error) {
+	var d derived
+	err := b.Restore(&d)
+	return d.laneMarks, err
+}
 
 // derived is laneMarks as a protocol.Derived.
 type derived struct{ laneMarks }
@@ -117,8 +123,11 @@ type derived struct{ laneMarks }
 // Apply is protocol.Derived's.
 func (d *derived) Apply(e *protocol.Entry) { d.apply(e) }
 
-// Section is protocol.Derived's.
+// Section is protocol.Derived's. A log that never had a lane has none, as in versions without lanes.
 func (d *derived) Section() protocol.Section {
+	if d.gen == 0 && len(d.marks) == 0 {
+		return protocol.Section{}
+	}
 	b := binary.AppendUvarint(nil, d.gen<<1|bit(d.open))
 	b = binary.AppendUvarint(b, uint64(len(d.voters)))
 	for _, id := range d.voters {
@@ -132,6 +141,9 @@ func (d *derived) Section() protocol.Section {
 
 // Restore is protocol.Derived's.
 func (d *derived) Restore(s protocol.Section) error {
+	if s.Name == "" {
+		return nil
+	}
 	if err := s.Expect(Section, sectionVersion); err != nil {
 		return err
 	}

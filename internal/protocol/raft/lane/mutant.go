@@ -24,27 +24,32 @@ const (
 	MutantCutUnseen      protocol.Mutant = "lane-cut-unseen"
 )
 
-// laneRows are clusters whose members hold rows of bodies in lanes.
-var laneRows = mutant.Cluster{Placement: "code", Nodes: 5}
+// Clusters whose members have lanes: of three members, of five, and of five that hold rows of bodies in lanes.
+var (
+	three    = mutant.Cluster{Protocol: "lcr"}
+	five     = mutant.Cluster{Protocol: "lcr", Nodes: 5}
+	laneRows = mutant.Cluster{Protocol: "lcr", Placement: "code", Nodes: 5}
+)
 
 // Mutants lists those that need lanes.
 var Mutants = [...]protocol.MutantInfo{
-	{Name: MutantDropEarly, Does: "a member gives up batches of a lane when its log has them, committed or not"},
+	{Name: MutantDropEarly, Does: "a member gives up batches of a lane when its log has them, committed or not",
+		In: three},
 	{Name: MutantFromCommitted, Does: "a leader continues a lane after what is committed of it, not after " +
-		"what its log has"},
-	{Name: MutantAckEarly, Does: "a member acknowledges batches of a lane before its disk holds them"},
+		"what its log has", In: three},
+	{Name: MutantAckEarly, Does: "a member acknowledges batches of a lane before its disk holds them", In: three},
 	{Name: MutantNoDrain, Does: "the lane of a new incarnation opens before the log has what the incarnation before may " +
-		"have acknowledged", In: mutant.Cluster{Nodes: 5}},
+		"have acknowledged", In: five},
 	{Name: MutantSameName, Does: "a new incarnation continues the lane of the one before, and uses numbers " +
-		"again that it forgot"},
-	{Name: MutantAcceptUnsynced, Does: "a member counts its own lane before its own disk holds it"},
-	{Name: MutantAcceptAlone, Does: "a member answers as accepted what only its own disk holds"},
-	{Name: MutantOldGeneration, Does: "a member counts acknowledgements of any generation"},
-	{Name: MutantNoPromise, Does: "members behind a fence still count"},
-	{Name: MutantNoFence, Does: "voters change without a fence"},
+		"again that it forgot", In: three},
+	{Name: MutantAcceptUnsynced, Does: "a member counts its own lane before its own disk holds it", In: three},
+	{Name: MutantAcceptAlone, Does: "a member answers as accepted what only its own disk holds", In: three},
+	{Name: MutantOldGeneration, Does: "a member counts acknowledgements of any generation", In: three},
+	{Name: MutantNoPromise, Does: "members behind a fence still count", In: three},
+	{Name: MutantNoFence, Does: "voters change without a fence", In: three},
 	{Name: MutantFenceUncovered, Does: "voters change before the log has what those behind the fence hold",
-		In: mutant.Cluster{Nodes: 5}},
-	{Name: MutantBarrierAlone, Does: "a barrier read does not ask others for what they hold of lanes"},
+		In: five},
+	{Name: MutantBarrierAlone, Does: "a barrier read does not ask others for what they hold of lanes", In: three},
 	{Name: MutantRowsMajority, Does: "a member takes rows on a plain majority for accepted", In: laneRows},
 	{Name: MutantConfirmRow, Does: "a leader appends a body from a lane although it holds only a row of it", In: laneRows},
 	{Name: MutantCutUnseen, Does: "voters change before all rows of an incomplete body in a lane were looked at",

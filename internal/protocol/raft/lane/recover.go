@@ -9,17 +9,20 @@ import (
 
 // Recover finds what the disk holds of lanes; nil if there are none. The log is loaded, and its commit index known.
 func Recover(v *View, rec *protocol.Recovered) (*Lanes, error) {
-	if !v.Settings.Lanes {
-		return nil, nil
-	}
 	l := &Lanes{}
 	l.own = ownLane{lane: v.Settings.Session, ids: map[protocol.ProposalID]bool{}}
-	var d derived
-	if err := rec.Base.Restore(&d); err != nil {
+	var err error
+	if l.confirmed, err = restored(&rec.Base); err != nil {
 		return nil, err
 	}
-	l.confirmed = d.laneMarks
 	l.Cut(v.Log, v.Given)
+	switch on := On.In(v.Settings.Own); {
+	case !on && l.end.gen > 0:
+		return nil, &protocol.SettingsError{Detail: "the log has lanes, and members that start without lanes would lose " +
+			"what was accepted: start with lanes (protocol lcr)"}
+	case !on:
+		return nil, nil
+	}
 	for _, c := range rec.Cells {
 		if err := l.recoverCell(c); err != nil {
 			return nil, err
