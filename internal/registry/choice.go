@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/setting"
@@ -64,6 +65,9 @@ func (p *Protocol) Choose(v setting.Values, members int) (c Choice, err error) {
 	}
 	if c.Placement, err = p.Placement(common.Placement.In(shared)); err != nil {
 		return c, err
+	}
+	if c.Order != order.KindSingle && lane.On.In(own) {
+		return c, &setting.Error{Name: lane.On.Name, Text: "true", Detail: "lanes need one instance"}
 	}
 	shared = common.Order.Set(shared, string(c.Order))
 	shared = common.Placement.Set(shared, c.Placement)

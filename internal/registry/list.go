@@ -47,8 +47,8 @@ var list = []*Protocol{
 	{
 		Name: "niagara", Does: "several instances of raft, merged into one log", Core: &raft.Info,
 		Orders:     []order.Kind{order.KindNiagara},
-		Placements: []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode},
-		Leaders:    anywhere,
+		Placements: []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode}, Without: []string{lane.On.Name},
+		Leaders: anywhere,
 	},
 	{
 		Name: "multi-raft", Does: "a group of raft for each share of the keys, without a common order", Core: &raft.Info,

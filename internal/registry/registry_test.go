@@ -102,7 +102,6 @@ func TestCanonicalNames(t *testing.T) {
 	none, lanes := setting.Values{}, setting.MustParse("lanes=true")
 	require.Equal(t, "lcr", raft.Canonical(order.KindSingle, protocol.PlacementCopy, lanes).Name)
 	require.Equal(t, "lcr", lcr.Canonical(order.KindSingle, protocol.PlacementCode, lanes).Name)
-	require.Equal(t, "niagara", niagara.Canonical(order.KindNiagara, protocol.PlacementCopy, lanes).Name)
 	require.Equal(t, "craft", raft.Canonical(order.KindSingle, protocol.PlacementCode, none).Name)
 	require.Equal(t, "raft", raft.Canonical(order.KindSingle, protocol.PlacementCopy, none).Name)
 	require.Equal(t, "niagara", raft.Canonical(order.KindNiagara, protocol.PlacementCopy, none).Name)

@@ -176,7 +176,7 @@ func (s *Settings) Ignored() []string {
 	if s.InitialState == StateNew && len(s.Join) > 0 {
 		out = append(out, "--join does nothing with --initial-cluster-state new")
 	}
-	if p := s.protocol(); len(s.LanePrefixes) > 0 && p != nil && !p.Core.Proposing.Accepted {
+	if p := s.protocol(); len(s.LanePrefixes) > 0 && p != nil && !s.early(p) {
 		out = append(out, "--lane-prefix does nothing with --protocol "+s.Protocol+": it has no lanes")
 	}
 	if s.AuthTokenTTL != defaultTokenTTL && strings.HasPrefix(s.AuthToken, "jwt,") {

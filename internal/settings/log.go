@@ -87,6 +87,11 @@ func (l *Log) Merges() bool {
 
 func (l *Log) protocol() *registry.Protocol { return registry.Find(l.Protocol) }
 
+// early reports whether commands may be answered before they are applied.
+func (l *Log) early(p *registry.Protocol) bool {
+	return p.Core.Proposing.With(p.Core.Settings.Only(l.Values).Over(p.Own)).Accepted
+}
+
 // Placement is where large values are kept; "" until it is completed: the protocol's own.
 func (l *Log) Placement() string { return string(common.Placement.In(l.Values)) }
 
