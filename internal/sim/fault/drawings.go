@@ -84,7 +84,7 @@ func DrawSettings(o *Options, rng *rand.Rand) Settings {
 		}
 	}
 	s.Stretch()
-	s.Core.Own = o.Own.Over(s.Core.Own)
+	s.Core.Own = o.Own.Over(s.Protocol.Own).Over(s.Core.Own)
 	s.fix()
 	return s
 }

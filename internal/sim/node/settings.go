@@ -188,7 +188,7 @@ func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID,
 
 // Proposing describes how the protocol's core takes proposals.
 func (s *Settings) Proposing() *protocol.Proposing {
-	p := s.Protocol.Core.Proposing.With(s.Core.Own)
+	p := s.Protocol.Core.Proposing.With(s.Core.Own.Over(s.Protocol.Own))
 	return &p
 }
 
