@@ -39,3 +39,34 @@ func TestALogWithLanesIsNotOpenedWithout(t *testing.T) {
 	require.ErrorAs(t, opens(false, protocol.EntryNoop, protocol.EntryGeneration), &wrong)
 	require.ErrorContains(t, wrong, "the log has lanes")
 }
+
+// A profile neither turns lanes on nor off.
+func TestAProfileKeepsLanes(t *testing.T) {
+	config := protocol.Config{Members: []protocol.Member{{ID: 1}}}
+	config.Number()
+	core, err := raft.New(protocol.Settings{Self: 1, Instance: protocol.FirstInstance, Heartbeat: time.Millisecond,
+		ElectionTimeout: 10 * time.Millisecond}, protocol.Recovered{Base: protocol.Base{Config: config}})
+	require.NoError(t, err)
+	now := time.Duration(0)
+	step := func(in protocol.Input) []protocol.Rejection {
+		now += 5 * time.Millisecond
+		var out, later protocol.Effects
+		core.Step(now, in, &out)
+		for seq := out.Seq; seq > 0; seq = later.Seq {
+			later = protocol.Effects{}
+			core.Step(now, protocol.Persisted{Seq: seq}, &later)
+		}
+		return out.Reject
+	}
+	for range 20 {
+		step(protocol.Tick{Random: 1})
+	}
+	require.Equal(t, protocol.Leader, core.Status().Role)
+	tune := func(values ...string) []protocol.Rejection {
+		p := &protocol.Profile{Version: core.Status().Config.Profile.Version + 1, Values: setting.MustParse(values...)}
+		return step(protocol.ProposeChange{Context: 9, Changes: []protocol.Change{{Kind: protocol.Tune, Profile: p}}})
+	}
+	require.Equal(t, protocol.ReasonInvalidChange, tune("lanes=true")[0].Reason)
+	require.Empty(t, tune("extra-whole=1"))
+	require.EqualValues(t, 1, core.Status().Config.Profile.Version)
+}
