@@ -2,14 +2,17 @@ package braid_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/protocol"
 )
 
 // TestNetOfRegions: links take what lies between their members' regions, which are found by name, and
@@ -66,5 +69,11 @@ func TestLeadershipIsHandedOverWhileLinksAreMadeAnew(t *testing.T) {
 	for _, n := range c.nodes {
 		require.NoError(t, n.SetNet("latency=5ms"))
 	}
-	require.NoError(t, c.nodes[leader].TransferLeader(c.ctx(), leader%5+1))
+	require.Eventually(t, func() bool {
+		err := c.nodes[leader].TransferLeader(c.ctx(), leader%5+1)
+		if refused := (*braid.RefusedError)(nil); errors.As(err, &refused) && refused.Reason == protocol.ReasonNoAnswer {
+			return false // the link is not reestablished yet
+		}
+		return assert.NoError(t, err)
+	}, 30*time.Second, 10*time.Millisecond)
 }
