@@ -94,6 +94,7 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/replica"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/common"
 )
 
@@ -152,7 +153,7 @@ func (n *Node) tolerance(config *protocol.Config) string {
 	if y.Majority() || len(config.Members) == 0 {
 		return ""
 	}
-	return y.Tolerates(len(config.Voters())).String()
+	return y.Tolerates(len(config.Voters()), quorum.ZonesOf(config)).String()
 }
 
 func listen(addrs []string) ([]net.Listener, error) {

@@ -97,6 +97,8 @@ func (ch *Change) Check() Reason {
 		return ReasonInvalidChange
 	case ch.Kind != Tune && ch.Member.ID == 0:
 		return ReasonMemberID
+	case CheckZone(ch.Member.Zone) != nil:
+		return ReasonZone
 	}
 	return ReasonNone
 }

@@ -13,6 +13,9 @@ type Member struct {
 	// PeerURLs and ClientURLs are addresses, as etcd writes them (http://127.0.0.1:2380).
 	PeerURLs   []string `json:"peerURLs,omitempty"`
 	ClientURLs []string `json:"clientURLs,omitempty"`
+	// Zone is where the member is, as in eu-west-1: see [CheckZone]; "": not known. Quorums may depend on it (package
+	// quorum).
+	Zone string `json:"zone,omitempty"`
 	// Log is the identity of the member's log, once the cluster has recorded it. It never changes after that.
 	Log LogID `json:"log,omitzero"`
 	// Learner receives the log but neither votes nor counts for commitment.
@@ -124,7 +127,7 @@ func (c *Config) Find(id MemberID) *Member {
 	return &c.Members[i]
 }
 
-// Amend replaces the member's name and addresses by those that o sets, and leaves the rest. So two changes of
+// Amend replaces the member's name, addresses and zone by those that o sets, and leaves the rest. So two changes of
 // different fields at the same time do not undo each other. The identity of its log is set if there was none, and
 // never changes after that.
 func (m *Member) Amend(o *Member) {
@@ -140,11 +143,15 @@ func (m *Member) Amend(o *Member) {
 	if o.ClientURLs != nil {
 		m.ClientURLs = slices.Clone(o.ClientURLs)
 	}
+	if o.Zone != "" {
+		m.Zone = o.Zone
+	}
 }
 
-// Amended reports whether the member has the name and addresses that o sets.
+// Amended reports whether the member has the name, addresses and zone that o sets.
 func (m *Member) Amended(o *Member) bool {
-	return (o.Name == "" || m.Name == o.Name) && (o.PeerURLs == nil || slices.Equal(m.PeerURLs, o.PeerURLs)) &&
+	return (o.Name == "" || m.Name == o.Name) && (o.Zone == "" || m.Zone == o.Zone) &&
+		(o.PeerURLs == nil || slices.Equal(m.PeerURLs, o.PeerURLs)) &&
 		(o.ClientURLs == nil || slices.Equal(m.ClientURLs, o.ClientURLs)) && (o.Log.IsZero() || m.Log == o.Log)
 }
 
@@ -230,6 +237,8 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("config: member %s is a voter, and joining", m.ID)
 		case slices.Contains(c.Removed, m.ID):
 			return fmt.Errorf("config: member %s was removed earlier", m.ID)
+		case CheckZone(m.Zone) != nil:
+			return fmt.Errorf("config: member %s: %w", m.ID, CheckZone(m.Zone))
 		}
 	}
 	if len(c.Voters()) == 0 {

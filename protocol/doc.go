@@ -12,8 +12,8 @@
 // Terms: a *term* and an *index* belong to one instance's log; a *position* belongs to the global log and counts
 // commands, so an entry with n commands covers n positions (an entry without commands covers one).
 //
-// How to read: ids.go, entry.go, batch.go, config.go, profile.go (the log's contents), message.go, codec.go (messages),
-// core.go (the contract itself), info.go and judged.go (the description of a core), errors.go.
+// How to read: ids.go, entry.go, batch.go, config.go, zone.go, profile.go (the log's contents), message.go, codec.go
+// (messages), core.go (the contract itself), info.go and judged.go (the description of a core), errors.go.
 //
 // May import: the standard library only, without packages that wait, do I/O or read the clock.
 package protocol

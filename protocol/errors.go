@@ -83,6 +83,11 @@ const (
 	// ReasonSettings: this protocol cannot have the settings of the profile, or cannot change to them while it runs. Do
 	// not retry it unchanged.
 	ReasonSettings
+	// ReasonZone: the zone is not a name, see [CheckZone]. Do not retry it unchanged.
+	ReasonZone
+	// ReasonZones: the quorums are by zones, and the voters would not be in as many zones as the quorums have, or some
+	// of them would have no zone. Do not retry it unchanged.
+	ReasonZones
 )
 
 var reasonTexts = [...]string{
@@ -110,6 +115,8 @@ var reasonTexts = [...]string{
 	ReasonMemberID:      "a member has no id, or the id 0",
 	ReasonChangeKind:    "there is no such kind of membership change",
 	ReasonMembersUsedUp: fmt.Sprintf("the cluster has had %d members, as many as it can", Rows),
+	ReasonZone:          zoneText,
+	ReasonZones:         "the cluster's quorums are by zones: every voter needs one, and their number is fixed",
 	ReasonInstances:     "the log is not merged from instances, or not from that number of them",
 	ReasonProfile:       "the settings were changed meanwhile",
 	ReasonSettings:      "the protocol cannot have these settings, or cannot change to them while it runs",

@@ -8,22 +8,23 @@ import "slices"
 // own.
 
 // SameMembers reports whether two configurations have the same members, with the same addresses,
-// votes and slots, the same removed ids, and the same profile.
+// zones, votes and slots, the same removed ids, and the same profile.
 func (c *Config) SameMembers(o *Config) bool {
 	return c.Slots == o.Slots && c.Profile.Equal(&o.Profile) && slices.Equal(c.Outgoing, o.Outgoing) &&
 		slices.Equal(c.Removed, o.Removed) &&
 		slices.EqualFunc(c.Members, o.Members, func(a, b Member) bool {
 			return a.ID == b.ID && a.Learner == b.Learner && a.Joining == b.Joining && a.Slot == b.Slot && a.Log == b.Log &&
-				sameAddresses(&a, &b)
+				sameDetails(&a, &b)
 		})
 }
 
-func sameAddresses(a, b *Member) bool {
-	return a.Name == b.Name && slices.Equal(a.PeerURLs, b.PeerURLs) && slices.Equal(a.ClientURLs, b.ClientURLs)
+// sameDetails compares what UpdateMember changes.
+func sameDetails(a, b *Member) bool {
+	return a.Name == b.Name && a.Zone == b.Zone && slices.Equal(a.PeerURLs, b.PeerURLs) && slices.Equal(a.ClientURLs, b.ClientURLs)
 }
 
 // Follow returns c with the members of target. It returns false if target cannot have come from c by changes: target
-// is older than c, or one of them is joint. A target that is older only in names and addresses cannot be
+// is older than c, or one of them is joint. A target that is older only in names, addresses and zones cannot be
 // distinguished from a newer one. An instance that follows until it has the same members ends with the right ones.
 func (c *Config) Follow(target *Config) (Config, bool) {
 	next := c.Clone()
@@ -37,7 +38,7 @@ func (c *Config) Follow(target *Config) (Config, bool) {
 		if have := next.Find(t.ID); have != nil {
 			m = *have
 		}
-		m.ID, m.Name, m.PeerURLs, m.ClientURLs, m.Log = t.ID, t.Name, t.PeerURLs, t.ClientURLs, t.Log
+		m.ID, m.Name, m.PeerURLs, m.ClientURLs, m.Zone, m.Log = t.ID, t.Name, t.PeerURLs, t.ClientURLs, t.Zone, t.Log
 		m.Learner, m.Joining, m.Slot = t.Learner, t.Joining, t.Slot
 		to.Members[i] = m
 	}
@@ -89,7 +90,7 @@ func Changes(from, to *Config) []Change {
 			out = append(out, Change{Kind: AddLearner, Member: *m})
 		case have == nil, have.Learner && !m.Learner:
 			out = append(out, Change{Kind: AddVoter, Member: *m})
-		case !sameAddresses(have, m), have.Log != m.Log:
+		case !sameDetails(have, m), have.Log != m.Log:
 			out = append(out, Change{Kind: UpdateMember, Member: *m})
 		}
 	}

@@ -19,7 +19,7 @@ func history(rng *rand.Rand, steps int) (all []Config, kept []bool) {
 		c.Number()
 		m := &c.Members[rng.IntN(len(c.Members))]
 		kept = append(kept, false)
-		switch what := rng.IntN(4); {
+		switch what := rng.IntN(5); {
 		case what == 0 && m.Learner:
 			m.Learner = false
 		case what == 1 && len(c.Voters()) > 2:
@@ -28,6 +28,9 @@ func history(rng *rand.Rand, steps int) (all []Config, kept []bool) {
 			c.Members = slices.DeleteFunc(c.Members, func(x Member) bool { return x.ID == m.ID })
 		case what == 2:
 			m.PeerURLs = []string{fmt.Sprint("http://", rng.Uint64())}
+			kept[len(kept)-1] = true
+		case what == 3:
+			m.Zone = fmt.Sprint("zone-", rng.Uint64())
 			kept[len(kept)-1] = true
 		default:
 			id := next
@@ -93,7 +96,7 @@ func TestFollowRefuses(t *testing.T) {
 // The changes between two configurations say what is different about each member.
 func TestChanges(t *testing.T) {
 	from := Config{Members: []Member{{ID: 1}, {ID: 2, Learner: true}, {ID: 3, Learner: true}, {ID: 4}, {ID: 5}}}
-	to := Config{Members: []Member{{ID: 1, Name: "a"}, {ID: 2}, {ID: 3, Learner: true}, {ID: 5}, {ID: 6},
+	to := Config{Members: []Member{{ID: 1, Name: "a"}, {ID: 2}, {ID: 3, Learner: true, Zone: "b"}, {ID: 5}, {ID: 6},
 		{ID: 7, Learner: true}}}
 	var got []string
 	for _, c := range Changes(&from, &to) {
@@ -101,7 +104,7 @@ func TestChanges(t *testing.T) {
 	}
 	want := []string{
 		fmt.Sprint(RemoveMember, " 4"), fmt.Sprint(UpdateMember, " 1"), fmt.Sprint(AddVoter, " 2"),
-		fmt.Sprint(AddVoter, " 6"), fmt.Sprint(AddLearner, " 7"),
+		fmt.Sprint(UpdateMember, " 3"), fmt.Sprint(AddVoter, " 6"), fmt.Sprint(AddLearner, " 7"),
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

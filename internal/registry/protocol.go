@@ -173,7 +173,7 @@ func (p *Protocol) Tolerates(voters, k int) int {
 func QuorumsOf(own setting.Values, voters int) (quorum.System, error) {
 	y := quorum.Setting.In(own)
 	if voters > 0 {
-		return y, y.Fits(voters)
+		return y, y.Fits(voters, nil)
 	}
 	return y, nil
 }

@@ -44,5 +44,5 @@ func Tolerance(protocol string, v setting.Values, voters int) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("--%s: %w", QuorumsName, err)
 	}
-	return y.Tolerates(voters).String(), nil
+	return y.Tolerates(voters, nil).String(), nil
 }

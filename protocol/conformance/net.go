@@ -88,11 +88,19 @@ type write struct {
 
 // NewNet starts a cluster of voters 1 … n, whose cores send messages of a codec.
 func NewNet(t testing.TB, n int, seed uint64, codec *protocol.Codec, start Factory) *Net {
+	return newNet(t, n, seed, codec, start, nil)
+}
+
+// newNet does so with the zones of the first members.
+func newNet(t testing.TB, n int, seed uint64, codec *protocol.Codec, start Factory, zones []string) *Net {
 	net := &Net{t: t, codec: codec, start: start, rng: rand.New(rand.NewPCG(seed, 99))}
 	net.judge.init(t)
 	var c protocol.Config
 	for id := 1; id <= n; id++ {
 		c.Members = append(c.Members, protocol.Member{ID: protocol.MemberID(id)})
+	}
+	for i := range zones {
+		c.Members[i].Zone = zones[i]
 	}
 	c.Number()
 	net.judge.config = c

@@ -15,12 +15,12 @@ import (
 // Scripts runs the scripts of a folder, which control clusters message by message. The trace is the expected output;
 // -rewrite writes it again. The commands are:
 //
-//	cluster n=3 [mutant=name] [frame=bytes] [setting=value …]
+//	cluster n=3 [mutant=name] [frame=bytes] [zones=(…)] [setting=value …]
 //	expire id                  time passes on id until it stands for election
 //	tick id                    a heartbeat's time passes on id
 //	pass id                    an election timeout passes on id, which does not look at its clock
 //	propose id [body=bytes] [early] | read id | transfer id to | stopping id
-//	change id [add-voter|add-learner|join|remove=(…)]
+//	change id [add-voter|add-learner|join|remove=(…)] [put=(…) into=zone]
 //	deliver | drop [from] [to] [type]   of what is in progress
 //	repeat [from] [to] [type]  what is in progress will arrive twice
 //	alter [from] [to] [type]   what is in progress comes again with other commands where it says that they are decided
@@ -89,9 +89,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (out string) {
 var commands = map[string]func(*script, args){
 	"cluster": func(s *script, a args) {
 		mutant, frame, own := protocol.Mutant(a.text("mutant")), a.num("frame", 0), a.own() // also of members that restart
-		s.net = NewNet(reporter{s.t}, a.num("n", 3), 1, s.codec, s.start(func(c *protocol.Settings) {
+		s.net = newNet(reporter{s.t}, a.num("n", 3), 1, s.codec, s.start(func(c *protocol.Settings) {
 			c.Mutant, c.MaxFrameBytes, c.Own = mutant, frame, own
-		}))
+		}), a.texts("zones"))
 		s.net.Options = s.options
 		for _, n := range s.net.Nodes {
 			s.net.Tick(n.ID, 0)
@@ -230,7 +230,7 @@ func (a args) text(key string) (v string) {
 // own are the protocol's own settings: the arguments of cluster that are not common to all protocols.
 func (a args) own() (v setting.Values) {
 	for _, arg := range a.d.CmdArgs {
-		if slices.Contains([]string{"n", "mutant", "frame"}, arg.Key) {
+		if slices.Contains([]string{"n", "mutant", "frame", "zones"}, arg.Key) {
 			continue
 		}
 		one, err := setting.Parse(arg.Key + "=" + strings.Join(arg.Vals, ","))
@@ -271,5 +271,19 @@ func (a args) changes() (out []protocol.Change) {
 			out = append(out, protocol.Change{Kind: k.kind, Member: protocol.Member{ID: id}})
 		}
 	}
+	for _, id := range a.ids("put") {
+		out = append(out, protocol.Change{Kind: protocol.UpdateMember,
+			Member: protocol.Member{ID: id, Zone: a.text("into")}})
+	}
 	return out
+}
+
+// texts are the values of an argument; nil: it is not there.
+func (a args) texts(key string) []string {
+	for i := range a.d.CmdArgs {
+		if a.d.CmdArgs[i].Key == key {
+			return a.d.CmdArgs[i].Vals
+		}
+	}
+	return nil
 }

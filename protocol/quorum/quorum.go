@@ -10,11 +10,49 @@ type Set struct {
 	Incoming []protocol.MemberID
 	// Outgoing is empty unless the configuration is joint.
 	Outgoing []protocol.MemberID
+	// Zones has the zone of each voter in Incoming; nil: none has one. Protocols with quorums by zones have no joint
+	// configurations.
+	Zones []string
 	// Need is the number of voters of each half that decide; 0: a majority.
 	Need int
 	// Grid, if there is one, replaces Need.
 	Grid Grid
+	// columns has the column of each voter in Incoming, where that depends on Zones.
+	columns []uint8
 }
+
+// Voters are the voters of a configuration.
+type Voters struct {
+	IDs []protocol.MemberID // ascending
+	// Zones has the zone of each; nil: none has one.
+	Zones []string
+}
+
+// VotersOf returns the voters of a configuration.
+func VotersOf(c *protocol.Config) Voters { return Voters{c.Voters(), ZonesOf(c)} }
+
+// ZonesOf returns the zone of each voter of a configuration, in the order of their ids; nil if none has one.
+func ZonesOf(c *protocol.Config) []string {
+	var zones []string
+	voters := 0
+	for i := range c.Members {
+		m := &c.Members[i]
+		if m.Learner {
+			continue
+		}
+		if voters++; m.Zone == "" && zones == nil {
+			continue
+		}
+		for len(zones) < voters-1 {
+			zones = append(zones, "")
+		}
+		zones = append(zones, m.Zone)
+	}
+	return zones
+}
+
+// Set returns the set of these voters.
+func (v Voters) Set() Set { return Set{Incoming: v.IDs, Zones: v.Zones} }
 
 // need is the number of n voters that decide.
 func (s Set) need(n int) int {
@@ -26,7 +64,7 @@ func (s Set) need(n int) int {
 
 // Of returns the set that decides under a configuration.
 func Of(c *protocol.Config) Set {
-	return Set{Incoming: c.Voters(), Outgoing: c.Outgoing}
+	return Set{Incoming: c.Voters(), Outgoing: c.Outgoing, Zones: ZonesOf(c)}
 }
 
 // Has reports whether id is in either half.
@@ -45,16 +83,16 @@ func has(ids []protocol.MemberID, id protocol.MemberID) bool {
 // is stored, a round that is confirmed, a time of contact. It is 0 for a set without voters, which never agrees on
 // anything.
 func (s Set) Agreed(reached func(protocol.MemberID) uint64) uint64 {
-	v := s.agreed(s.Incoming, reached)
+	v := s.agreed(s.Incoming, s.columns, reached)
 	if len(s.Outgoing) > 0 {
-		v = min(v, s.agreed(s.Outgoing, reached))
+		v = min(v, s.agreed(s.Outgoing, nil, reached))
 	}
 	return v
 }
 
-func (s Set) agreed(ids []protocol.MemberID, reached func(protocol.MemberID) uint64) uint64 {
+func (s Set) agreed(ids []protocol.MemberID, columns []uint8, reached func(protocol.MemberID) uint64) uint64 {
 	if s.Grid.on() {
-		return s.Grid.agreed(ids, reached)
+		return s.Grid.agreed(ids, columns, reached)
 	}
 	return agreed(ids, s.need(len(ids)), reached)
 }
@@ -110,11 +148,11 @@ func (r Result) String() string { return [...]string{"open", "won", "lost"}[r] }
 
 // Vote counts the answers. A vote is lost as soon as it cannot be won any more.
 func (s Set) Vote(answer func(protocol.MemberID) Answer) Result {
-	in := s.count(s.Incoming, answer)
+	in := s.count(s.Incoming, s.columns, answer)
 	if len(s.Outgoing) == 0 {
 		return in
 	}
-	out := s.count(s.Outgoing, answer)
+	out := s.count(s.Outgoing, nil, answer)
 	switch {
 	case in == Lost || out == Lost:
 		return Lost
@@ -134,9 +172,9 @@ func (s Set) Covered(is func(protocol.MemberID) bool) bool {
 	}) == Lost
 }
 
-func (s Set) count(ids []protocol.MemberID, answer func(protocol.MemberID) Answer) Result {
+func (s Set) count(ids []protocol.MemberID, columns []uint8, answer func(protocol.MemberID) Answer) Result {
 	if s.Grid.on() {
-		return s.Grid.count(ids, answer)
+		return s.Grid.count(ids, columns, answer)
 	}
 	return count(ids, s.need(len(ids)), answer)
 }

@@ -122,12 +122,14 @@ func (y System) Parts() (elect, decide, rows int, zones Zones) {
 // Elects returns the quorums of phase 1 of a set's voters: they promise.
 func (y System) Elects(s Set) Set {
 	s.Need, s.Grid = y.elect, y.grid(true)
+	s.columns = s.Grid.place(s.Zones)
 	return s
 }
 
 // Decides returns the quorums of phase 2 of a set's voters: they accept.
 func (y System) Decides(s Set) Set {
 	s.Need, s.Grid = y.decide, y.grid(false)
+	s.columns = s.Grid.place(s.Zones)
 	return s
 }
 
@@ -144,6 +146,10 @@ const (
 	DoNotMeet
 	// TooFew: there are fewer voters than in a column, or than zones.
 	TooFew
+	// NoZone: the quorums are by zones, and some voters have a zone and others none.
+	NoZone
+	// OtherZones: the quorums are by another number of zones than the voters are in.
+	OtherZones
 )
 
 // FitError explains why a system is not valid for a given number of voters. Nothing was started or changed.
@@ -151,6 +157,8 @@ type FitError struct {
 	System System
 	Voters int
 	Why    Why
+	// Zones is the number of zones that voters are in; 0: none has one.
+	Zones int
 }
 
 func (e *FitError) Error() string {
@@ -167,15 +175,20 @@ func (e *FitError) Error() string {
 			return fmt.Sprintf("quorums %s: there are %d voters", y, e.Voters)
 		}
 		return fmt.Sprintf("quorums %s: %d voters are no column of %d", y, e.Voters, y.rows)
+	case NoZone:
+		return fmt.Sprintf("quorums %s: some of the voters have no zone; either all have one, or none has", y)
+	case OtherZones:
+		return fmt.Sprintf("quorums %s: the voters are in %d zones", y, e.Zones)
 	}
 	return fmt.Sprintf("quorums: %d elect, %d decide, %d rows and zones %v are no system", y.elect, y.decide,
 		y.rows, y.zones)
 }
 
-// Fits returns a [*FitError] unless the system is valid for a given number of voters: it has quorums, and those of
-// the two phases intersect.
-func (y System) Fits(voters int) error {
-	why := Why(0)
+// Fits returns a [*FitError] unless the system is valid for a given number of voters and their zones: it has quorums,
+// and those of the two phases intersect. zones has the zone of each voter, and is nil if none has one, or if that does
+// not matter.
+func (y System) Fits(voters int, zones []string) error {
+	why, count := Why(0), distinct(zones)
 	switch {
 	case y.rows > voters, y.zones.Count > voters:
 		why = TooFew
@@ -185,21 +198,44 @@ func (y System) Fits(voters int) error {
 	case y.elect+y.decide <= voters:
 		why = DoNotMeet
 	}
+	switch mixed := slices.Contains(zones, ""); {
+	case why != 0 || y.zones.Count == 0 || count == 0:
+	case mixed:
+		why = NoZone
+	case count != y.zones.Count:
+		why = OtherZones
+	}
 	if why == 0 {
 		return nil
 	}
-	return &FitError{y, voters, why}
+	return &FitError{y, voters, why, count}
+}
+
+// distinct is the number of zones with a name.
+func distinct(zones []string) (n int) {
+	for i, z := range zones {
+		if z != "" && !slices.Contains(zones[:i], z) {
+			n++
+		}
+	}
+	return n
+}
+
+// Same reports whether voters have the same quorums: they are the same, and, where quorums are in a [Grid], in the
+// same zones.
+func (y System) Same(a, b Voters) bool {
+	return slices.Equal(a.IDs, b.IDs) && (!y.grid(false).on() || slices.Equal(a.Zones, b.Zones))
 }
 
 // Carries reports whether every quorum of phase 2 of the old voters, without those that leave, intersects every
 // quorum of phase 1 of the next ones. So every quorum of the next ones includes a member with the decisions of the
-// old ones.
-func (y System) Carries(old, next []protocol.MemberID) bool {
+// old ones. A change of zones counts as a change of voters.
+func (y System) Carries(old, next Voters) bool {
 	switch {
 	case y.rows > 0:
-		columns := y.grid(false).columns(len(old))
+		columns, in := y.grid(false).columns(len(old.IDs)), y.grid(false).place(old.Zones)
 		for i := range columns {
-			if !y.meets(column(nil, old, i, columns), next) {
+			if !y.meets(column(nil, old.IDs, in, i, columns), next) {
 				return false
 			}
 		}
@@ -207,41 +243,45 @@ func (y System) Carries(old, next []protocol.MemberID) bool {
 	case y.zones.Count > 0:
 		return y.zonesCarry(old, next)
 	}
-	stay := y.Decides(Set{}).need(len(old))
-	for _, id := range old {
-		if !has(next, id) {
+	stay := y.Decides(Set{}).need(len(old.IDs))
+	for _, id := range old.IDs {
+		if !has(next.IDs, id) {
 			stay--
 		}
 	}
-	return stay+y.Elects(Set{}).need(len(next)) > len(next)
+	return stay+y.Elects(Set{}).need(len(next.IDs)) > len(next.IDs)
 }
 
-// Zone is the zone of a voter; without zones every voter has a different one.
-func (y System) Zone(voters []protocol.MemberID, id protocol.MemberID) int {
-	at, _ := slices.BinarySearch(voters, id)
-	if y.zones.Count > 0 {
+// Zone is the number of a voter's zone. Voters without a zone are in turns in those of quorums by zones; with other
+// quorums each is in a zone of its own.
+func (y System) Zone(v Voters, id protocol.MemberID) int {
+	at, _ := slices.BinarySearch(v.IDs, id)
+	switch {
+	case at < len(v.Zones) && v.Zones[at] != "":
+		return slices.Index(v.Zones, v.Zones[at])
+	case y.zones.Count > 0 && len(v.Zones) == 0:
 		return at % y.zones.Count
 	}
 	return at
 }
 
 // meets reports whether every electing quorum of the next voters includes one of these members.
-func (y System) meets(decided, next []protocol.MemberID) bool {
-	return y.Elects(Set{Incoming: next}).Covered(func(id protocol.MemberID) bool { return has(decided, id) })
+func (y System) meets(decided []protocol.MemberID, next Voters) bool {
+	return y.Elects(next.Set()).Covered(func(id protocol.MemberID) bool { return has(decided, id) })
 }
 
 // fewToTry is the number of voters in zones up to which all sets are tried. With more voters Carries reports false.
 const fewToTry = 12
 
-func (y System) zonesCarry(old, next []protocol.MemberID) bool {
-	if len(old) > fewToTry {
+func (y System) zonesCarry(old, next Voters) bool {
+	if len(old.IDs) > fewToTry {
 		return false
 	}
-	decides := y.Decides(Set{Incoming: old})
+	decides := y.Decides(old.Set())
 	var some []protocol.MemberID
-	for mask := range 1 << len(old) {
+	for mask := range 1 << len(old.IDs) {
 		some = some[:0]
-		for i, id := range old {
+		for i, id := range old.IDs {
 			if mask>>i&1 == 1 {
 				some = append(some, id)
 			}

@@ -96,7 +96,7 @@ func TestEveryElectionMeetsEveryDecision(t *testing.T) {
 					meet = meet && (a&b != 0 || !dumbQuorum(y, n, a, true) || !dumbQuorum(y, n, b, false))
 				}
 			}
-			err := y.Fits(n)
+			err := y.Fits(n, nil)
 			require.Equal(t, meet && some[0] && some[1] && y.rows <= n && y.zones.Count <= n, err == nil, "%s of %d: %v", y, n,
 				err)
 			if err == nil {
@@ -181,7 +181,7 @@ func checkCovered(t *testing.T, set Set, n int, quorum func(uint) bool) {
 func TestTolerance(t *testing.T) {
 	for n := 1; n <= 7; n++ {
 		for _, y := range systems(n) {
-			if y.Fits(n) != nil {
+			if y.Fits(n, nil) != nil {
 				continue
 			}
 			decide, heal := n, n
@@ -194,7 +194,7 @@ func TestTolerance(t *testing.T) {
 					heal = min(heal, bits.OnesCount(down)-1)
 				}
 			}
-			require.Equal(t, Tolerance{y, n, decide, heal}, y.Tolerates(n), "%s of %d", y, n)
+			require.Equal(t, Tolerance{y, n, decide, heal}, y.Tolerates(n, nil), "%s of %d", y, n)
 		}
 	}
 }
@@ -215,8 +215,8 @@ func TestToleranceInWords(t *testing.T) {
 		require.NoError(t, err)
 		y, err := Parse(name)
 		require.NoError(t, err)
-		require.Equal(t, text, y.Tolerates(n).String())
-		require.Equal(t, less, y.Tolerates(n).Less())
+		require.Equal(t, text, y.Tolerates(n, nil).String())
+		require.Equal(t, less, y.Tolerates(n, nil).Less())
 	}
 }
 
@@ -227,14 +227,14 @@ func TestCarries(t *testing.T) {
 		for old := uint(1); old < 1<<6; old++ {
 			for next := uint(1); next < 1<<6; next++ {
 				from, to := pick(old), pick(next)
-				if y.Fits(len(from)) != nil || y.Fits(len(to)) != nil {
+				if y.Fits(len(from), nil) != nil || y.Fits(len(to), nil) != nil {
 					continue
 				}
 				want := dumbCarries(y, from, to)
 				if want {
 					yes++
 				}
-				require.Equal(t, want, y.Carries(from, to), "%s from %v to %v", y, from, to)
+				require.Equal(t, want, y.Carries(Voters{IDs: from}, Voters{IDs: to}), "%s from %v to %v", y, from, to)
 			}
 		}
 	}
@@ -333,8 +333,8 @@ func TestWhatDoesNotFitSaysWhy(t *testing.T) {
 		{InZones(Zones{3, 1, 0}), 2, TooFew, "quorums zones:3/1/0: there are 2 voters"},
 	} {
 		var wrong *FitError
-		require.ErrorAs(t, c.y.Fits(c.n), &wrong)
-		require.Equal(t, FitError{c.y, c.n, c.why}, *wrong)
+		require.ErrorAs(t, c.y.Fits(c.n, nil), &wrong)
+		require.Equal(t, FitError{System: c.y, Voters: c.n, Why: c.why}, *wrong)
 		require.EqualError(t, wrong, c.says)
 	}
 }

@@ -16,11 +16,12 @@ type Tolerance struct {
 	Heal int
 }
 
-// Tolerates returns the tolerance of the system, which must fit the given number of voters.
-func (y System) Tolerates(voters int) Tolerance {
+// Tolerates returns the tolerance of the system, which must fit the given number of voters and their zones. zones is
+// nil if they have none.
+func (y System) Tolerates(voters int, zones []string) Tolerance {
 	t := Tolerance{System: y, Voters: voters}
 	if y.grid(false).on() {
-		t.Decide, t.Heal = y.grid(false).tolerates(voters), y.grid(true).tolerates(voters)
+		t.Decide, t.Heal = y.grid(false).tolerates(voters, zones), y.grid(true).tolerates(voters, zones)
 		return t
 	}
 	t.Decide, t.Heal = voters-y.Decides(Set{}).need(voters), voters-y.Elects(Set{}).need(voters)
@@ -29,11 +30,18 @@ func (y System) Tolerates(voters int) Tolerance {
 
 // tolerates is the number of these voters that may be down, in any combination: one less than leaves too few columns,
 // the weakest ones first.
-func (g Grid) tolerates(voters int) int {
-	columns := g.columns(voters)
+func (g Grid) tolerates(voters int, zones []string) int {
+	columns, in := g.columns(voters), g.place(zones)
+	sizes := make([]int, columns)
+	for i := range voters {
+		if in == nil {
+			sizes[i%columns]++
+		} else if int(in[i]) < columns {
+			sizes[in[i]]++
+		}
+	}
 	var costs []int // of each column, until it is dead
-	for i := range columns {
-		of := (voters - i + columns - 1) / columns
+	for _, of := range sizes {
 		costs = append(costs, of-g.need(of)+1)
 	}
 	slices.Sort(costs)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -38,7 +39,7 @@ func checkLog(s *ISS) error {
 	case h.logged > s.log.Last() || h.commit > h.logged:
 		return fmt.Errorf("disk: written %d of %d, decided %d", h.logged, s.log.Last(), h.commit)
 	case len(s.conf.Members) > 0:
-		return errors.Join(s.conf.Validate(), s.quorums.Fits(len(s.conf.Voters())))
+		return errors.Join(s.conf.Validate(), slots.Fit(s.quorums, &s.conf))
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (s *ISS) open(cells []protocol.Cell) error {
 	if s.epoch == nil {
 		return nil
 	}
-	voters := quorum.Set{Incoming: s.epoch.Voters}
+	voters := quorum.Set{Incoming: s.epoch.Voters, Zones: s.epoch.Zones}
 	s.elects, s.decides = s.quorums.Elects(voters), s.quorums.Decides(voters)
 	if s.cfg.Mutant == MutantElectTooFew {
 		s.elects = s.decides

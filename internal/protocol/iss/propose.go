@@ -229,20 +229,21 @@ func (s *ISS) proposing() *protocol.Config {
 
 // changed returns the configuration after the changes, or the reason for refusing them. Where there are bodies, one
 // voter is added or removed at a time: other leaders continue to propose meanwhile. A body that a quorum of the
-// former voters has is still with each quorum of the next ones then. In a grid it is not, because voters change
-// their columns.
+// former voters has is still with each quorum of the next ones then. In a grid it need not be, because voters change
+// their columns, and neither where a voter changes its zone.
 func (s *ISS) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
 	next, reason := slots.Changed(&s.conf, changes, s.quorums, s.knownOthers())
 	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesAfter(s.log.Last())) &&
-		!carries(s.quorums, s.conf.Voters(), next.Voters()) {
+		!carries(s.quorums, &s.conf, &next) {
 		reason = protocol.ReasonBodies
 	}
 	return next, reason
 }
 
 // carries reports whether every quorum of the next voters intersects each one of those that decide now.
-func carries(quorums quorum.System, now, next []protocol.MemberID) bool {
-	return differ(now, next) == 0 || differ(now, next) == 1 && quorums.Carries(now, next)
+func carries(quorums quorum.System, now, next *protocol.Config) bool {
+	a, b := quorum.VotersOf(now), quorum.VotersOf(next)
+	return quorums.Same(a, b) || differ(a.IDs, b.IDs) <= 1 && quorums.Carries(a, b)
 }
 
 // bodiesAfter reports whether this member has accepted bodies that are not in the log, which ends with last.

@@ -1,8 +1,6 @@
 package multipaxos
 
 import (
-	"slices"
-
 	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
@@ -111,13 +109,14 @@ func (s *Paxos) promote() {
 	}
 }
 
-// configChanged applies a configuration that has become active, in place of one with other voters: a leader asks
-// the new voters for promises. Until then it has promises of the old ones only.
-func (s *Paxos) configChanged(before []protocol.MemberID) {
+// configChanged applies a configuration that has become active, in place of one that may have other quorums, because of
+// other voters or of their zones: a leader asks the new voters for promises. Until then it has promises of an old quorum
+// only, which need not intersect those that decide now.
+func (s *Paxos) configChanged(before *protocol.Config) {
 	switch s.role {
 	case protocol.Leader:
 		s.trackPeers()
-		if !slices.Equal(before, s.conf.Voters()) && s.cfg.Mutant != MutantChangeUnasked {
+		if !slots.SameQuorums(s.quorums, before, &s.conf) && s.cfg.Mutant != MutantChangeUnasked {
 			s.prepare()
 		}
 	case protocol.Candidate, protocol.PreCandidate:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -32,7 +33,7 @@ func checkLog(s *Paxos) error {
 		return fmt.Errorf("disk: written %d of %d, decided %d, ballot in %d of %d", h.logged, s.log.Last(), h.commit, h.state,
 			s.disk.Written)
 	case len(s.conf.Members) > 0:
-		return errors.Join(s.conf.Validate(), s.quorums.Fits(len(s.conf.Voters())))
+		return errors.Join(s.conf.Validate(), slots.Fit(s.quorums, &s.conf))
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func diverges(s *Paxos, from protocol.MemberID, e *protocol.Entry) bool {
 func (s *Paxos) appendDecided(e protocol.Entry) {
 	s.superseded(&e)
 	s.leaving = nil
-	voters := s.conf.Voters()
+	before := s.conf
 	if e.Kind == protocol.EntryConfig {
 		s.leaving = s.conf.All()
 		s.conf, _ = protocol.DecodeConfig(e.Payload) // it was checked when it was accepted
@@ -149,7 +149,7 @@ func (s *Paxos) appendDecided(e protocol.Entry) {
 	s.acc.Extend(e.Index)
 	s.prop.Forget(e.Index)
 	if e.Kind == protocol.EntryConfig {
-		s.configChanged(voters)
+		s.configChanged(&before)
 	} else if e.Index == s.log.ConfigAt+1 {
 		s.configSettled()
 	}

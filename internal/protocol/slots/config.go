@@ -1,6 +1,7 @@
 package slots
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/braidlog/braid/protocol"
@@ -41,24 +42,48 @@ func Changed(
 		return next, reason
 	case len(protocol.EncodeConfig(next)) > protocol.MaxConfigBytes && len(next.Members) > len(c.Members):
 		return next, protocol.ReasonTooLarge
-	case !fits(&next, quorums):
-		return next, protocol.ReasonQuorums
-	case slices.Equal(next.Voters(), c.Voters()):
+	case misfit(&next, quorums) != protocol.ReasonNone:
+		return next, misfit(&next, quorums)
+	case SameQuorums(quorums, c, &next):
 		return next, protocol.ReasonNone
 	}
 	return next, progressAfter(c, &next, quorums, o)
 }
 
-// fits reports whether the voters of a configuration can form the quorums, also with those that are about to become
-// voters.
-func fits(c *protocol.Config, quorums quorum.System) bool {
-	voters, joining := len(c.Voters()), 0
-	for i := range c.Members {
-		if c.Members[i].Joining {
-			joining++
-		}
+// SameQuorums reports whether two configurations have the same quorums: the same voters, and where the quorums depend
+// on their zones, in the same zones.
+func SameQuorums(quorums quorum.System, a, b *protocol.Config) bool {
+	return quorums.Same(quorum.VotersOf(a), quorum.VotersOf(b))
+}
+
+// misfit returns the reason why the voters of a configuration cannot form the quorums, also with those that are about
+// to become voters. A joining member may have no zone yet: it becomes a voter once it has one.
+func misfit(c *protocol.Config, quorums quorum.System) protocol.Reason {
+	voters, zones := len(c.Voters()), quorum.ZonesOf(c)
+	if reason := reasonOf(quorums.Fits(voters, zones)); reason != protocol.ReasonNone {
+		return reason
 	}
-	return quorums.Fits(voters) == nil && quorums.Fits(voters+joining) == nil
+	for i := range c.Members {
+		switch m := &c.Members[i]; {
+		case !m.Joining:
+			continue
+		case m.Zone != "":
+			zones = append(zones, m.Zone)
+		}
+		voters++
+	}
+	return reasonOf(quorums.Fits(voters, zones))
+}
+
+func reasonOf(err error) protocol.Reason {
+	misfit := (*quorum.FitError)(nil)
+	switch {
+	case err == nil:
+		return protocol.ReasonNone
+	case errors.As(err, &misfit) && misfit.Zones > 0 && misfit.Why >= quorum.NoZone:
+		return protocol.ReasonZones
+	}
+	return protocol.ReasonQuorums
 }
 
 // progressAfter refuses a change unless the voters after it can decide it, and continue after it: quorums of both
@@ -89,7 +114,7 @@ func progressAfter(c, next *protocol.Config, quorums quorum.System, o Others) pr
 func NextConfig(c *protocol.Config, in *protocol.ProposeChange, quorums quorum.System, o Others,
 	b *Bodies) (e protocol.Entry, reason protocol.Reason) {
 	next, reason := Changed(c, in.Changes, quorums, o)
-	if reason == protocol.ReasonNone && o.Holds != nil && !slices.Equal(next.Voters(), c.Voters()) {
+	if reason == protocol.ReasonNone && o.Holds != nil && !SameQuorums(quorums, c, &next) {
 		reason = b.Kept(quorums.Elects(quorum.Of(&next)), o.Holds)
 	}
 	if reason != protocol.ReasonNone {

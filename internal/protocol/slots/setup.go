@@ -42,13 +42,13 @@ func Flexible(
 	return cfg, quorums, err
 }
 
-// Fit checks that the voters of a configuration can form the quorums. A member that does not know the members yet has
+// Fit checks that the voters of a configuration, in their zones, can form the quorums. A member that does not know the members yet has
 // no voters. The error is a [*protocol.SettingsError].
 func Fit(quorums quorum.System, c *protocol.Config) error {
 	if len(c.Members) == 0 {
 		return nil
 	}
-	if err := quorums.Fits(len(c.Voters())); err != nil {
+	if err := quorums.Fits(len(c.Voters()), quorum.ZonesOf(c)); err != nil {
 		return &protocol.SettingsError{Detail: err.Error()}
 	}
 	return nil

@@ -31,9 +31,9 @@ type asker struct {
 const whole = 1 << 30
 
 // begin resets the counters. owner owns the group from now on.
-func (a *demand) begin(owner protocol.MemberID, voters []protocol.MemberID, quorums quorum.System) {
+func (a *demand) begin(owner protocol.MemberID, voters quorum.Voters, quorums quorum.System) {
 	a.owner, a.voters = owner, a.voters[:0]
-	for _, id := range voters {
+	for _, id := range voters.IDs {
 		zone := quorums.Zone(voters, id)
 		if id == owner {
 			a.own = zone

@@ -16,7 +16,7 @@ import (
 
 // TestDemand runs the scripts under testdata:
 //
-//	begin owner=ID voters=N stealing=POLICY [quorums=ZONES]   the owner begins to count
+//	begin owner=ID voters=N stealing=POLICY [quorums=ZONES] [zones=(…)]   the owner begins to count
 //	ask                                                       members send requests in turn; 2*10: ten at once
 func TestDemand(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -49,9 +49,14 @@ func beginDemand(t *testing.T, d *datadriven.TestData, a *demand) string {
 	require.NoError(t, err)
 	quorums, err := quorum.Parse(zones)
 	require.NoError(t, err)
-	var voters []protocol.MemberID
+	var voters quorum.Voters
 	for i := range n {
-		voters = append(voters, protocol.MemberID(i+1))
+		voters.IDs = append(voters.IDs, protocol.MemberID(i+1))
+	}
+	for _, arg := range d.CmdArgs {
+		if arg.Key == "zones" {
+			voters.Zones = arg.Vals
+		}
 	}
 	*a = demand{how: how}
 	a.begin(protocol.MemberID(owner), voters, quorums)

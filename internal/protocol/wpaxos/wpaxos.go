@@ -100,7 +100,7 @@ func (w *WPaxos) updateOwnership() {
 		return
 	}
 	st := w.inner.Status()
-	w.demand.begin(w.self, st.Config.Voters(), w.quorums)
+	w.demand.begin(w.self, quorum.VotersOf(&st.Config), w.quorums)
 }
 
 // Check is protocol.Core's.

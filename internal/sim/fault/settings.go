@@ -87,7 +87,7 @@ func (s *Settings) String() string {
 		s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
 	r := &s.Core
 	if s.Flexible() {
-		text += s.Quorums.Tolerates(s.Nodes).String() + "\n"
+		text += s.Quorums.Tolerates(s.Nodes, nil).String() + "\n"
 	}
 	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() +
 		s.describeMeet() + s.describeAim() + s.describeEpochs() + s.describeTunes()

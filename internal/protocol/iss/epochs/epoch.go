@@ -16,6 +16,8 @@ type Epoch struct {
 	// Voters are the voters throughout the epoch, and Leaders those of them that lead: 1 to MaxLeaders. Both are
 	// ascending, and are never modified.
 	Voters, Leaders []protocol.MemberID
+	// Zones has the zone of each voter throughout the epoch, and is nil if none has one. It is never modified.
+	Zones []string
 	// turns are the leaders of the first slots, as places in Leaders; they repeat until the end. Each
 	// leader has a turn, and the number of slots is a multiple of that of turns.
 	turns []uint8

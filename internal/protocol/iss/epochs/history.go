@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // History applies the log, slot by slot, and derives the next epoch. It is a [protocol.Derived]. Members with equal
@@ -30,8 +31,9 @@ type History struct {
 	since uint64
 	// records are those of the epoch's voters.
 	records []record
-	// voters are those of the next epoch, ascending.
+	// voters are those of the next epoch, ascending, and zones the zone of each; nil: none has one.
 	voters []protocol.MemberID
+	zones  []string
 }
 
 // New begins before slot 1 with epoch 1, in which all voters of the configuration lead. The settings must be valid.
@@ -41,7 +43,7 @@ func New(set Settings, c protocol.Config) *History {
 	if err := set.Validate(); err != nil {
 		panic("epochs: " + err.Error())
 	}
-	h := &History{set: set, next: 1, slots: set.MinSlots, voters: c.Voters()}
+	h := &History{set: set, next: 1, slots: set.MinSlots, voters: c.Voters(), zones: quorum.ZonesOf(&c)}
 	if len(h.voters) > 0 {
 		h.begin(1)
 	}
@@ -111,7 +113,7 @@ func (h *History) follow(e *protocol.Entry) {
 	if err != nil {
 		panic(fmt.Sprintf("epochs: slot %d: %v", e.Index, err)) // it was readable when it was accepted
 	}
-	h.voters = c.Voters()
+	h.voters, h.zones = c.Voters(), quorum.ZonesOf(&c)
 }
 
 // Pass applies slots up to one, which have no values. Slots that were applied before are ignored.
@@ -158,14 +160,14 @@ func (h *History) begin(number uint64) {
 	}
 	h.records = records
 	before, leaders := h.lead, elect(records, number, &h.set)
-	if h.create(number, h.next, leaders); h.lead != before {
+	if h.create(number, h.next, leaders, h.zones); h.lead != before {
 		h.since = number
 	}
 	h.loads, h.ended = make([]uint32, len(leaders)), make([]bool, len(leaders))
 }
 
-// create creates the epoch of the voters that have records.
-func (h *History) create(number uint64, first protocol.Index, leaders []protocol.MemberID) {
+// create creates the epoch of the voters that have records, in these zones.
+func (h *History) create(number uint64, first protocol.Index, leaders []protocol.MemberID, zones []string) {
 	voters, shares := make([]protocol.MemberID, len(h.records)), make([]uint8, len(leaders))
 	for i := range h.records {
 		voters[i] = h.records[i].id
@@ -174,6 +176,7 @@ func (h *History) create(number uint64, first protocol.Index, leaders []protocol
 		shares[at] = h.of(id).share
 	}
 	h.epoch = newEpoch(number, first, h.slots/fullShare, voters, leaders, shares)
+	h.epoch.Zones = zones
 	h.lead = h.leading()
 }
 

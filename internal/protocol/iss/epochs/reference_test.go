@@ -221,7 +221,11 @@ func randomEntry(rng *rand.Rand, s Segment, i protocol.Index, doing int, pool []
 		some := slices.DeleteFunc(slices.Clone(pool), func(protocol.MemberID) bool { return rng.IntN(3) == 0 })
 		if len(some) > 0 {
 			voters := 1 + rng.IntN(len(some))
-			e.Kind, e.Payload = protocol.EntryConfig, protocol.EncodeConfig(configOf(some[:voters], some[voters:]))
+			c := configOf(some[:voters], some[voters:])
+			if rng.IntN(2) == 0 {
+				c.Members[rng.IntN(len(c.Members))].Zone = "zone"
+			}
+			e.Kind, e.Payload = protocol.EntryConfig, protocol.EncodeConfig(c)
 		}
 	default:
 		e.Kind = []protocol.EntryKind{protocol.EntryBatch, protocol.EntryGroup, protocol.EntryBatch}[rng.IntN(3)]

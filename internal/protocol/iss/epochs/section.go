@@ -12,7 +12,8 @@ import (
 // The name under which a snapshot has a history.
 const (
 	SectionName    = "epochs"
-	sectionVersion = 1
+	sectionVersion = 1 // no voter has a zone
+	zonesVersion   = 2
 )
 
 // Section is the history for a snapshot. A history that knows nothing has none.
@@ -35,7 +36,20 @@ func (h *History) Section() protocol.Section {
 	for _, id := range h.voters {
 		b = appendNumbers(b, uint64(id))
 	}
-	return protocol.Section{Name: SectionName, Version: sectionVersion, Data: b}
+	if e.Zones == nil && h.zones == nil {
+		return protocol.Section{Name: SectionName, Version: sectionVersion, Data: b}
+	}
+	b = appendTexts(appendTexts(b, e.Zones), h.zones)
+	return protocol.Section{Name: SectionName, Version: zonesVersion, Data: b}
+}
+
+// appendTexts appends a list of texts with its length.
+func appendTexts(b []byte, texts []string) []byte {
+	b = appendNumbers(b, uint64(len(texts)))
+	for _, t := range texts {
+		b = append(appendNumbers(b, uint64(len(t))), t...)
+	}
+	return b
 }
 
 // equalShares is added to the number of the policy.
@@ -66,15 +80,17 @@ func bit(b bool) uint64 {
 // Restore replaces this history by that of a section. It refuses a section with other settings: they derive other
 // epochs from the same log.
 func (h *History) Restore(s protocol.Section) error {
-	if err := s.Expect(SectionName, sectionVersion); err != nil {
-		return err
+	if s.Version != zonesVersion || s.Name != SectionName {
+		if err := s.Expect(SectionName, sectionVersion); err != nil {
+			return err
+		}
 	}
 	rest, ok := bytes.CutPrefix(s.Data, h.set.numbers(nil))
 	if !ok {
 		return &protocol.SectionError{Name: s.Name, Version: s.Version,
 			Detail: fmt.Sprintf("is not of the settings %+v", h.set)}
 	}
-	restored, err := read(rest, h.set)
+	restored, err := read(rest, h.set, s.Version == zonesVersion)
 	if err == nil {
 		err = restored.Check()
 	}
@@ -93,7 +109,7 @@ const maxSlot = 1 << 62
 
 // read decodes a history from the bytes after the settings. It refuses only what the decoder could not handle; Check
 // refuses the rest.
-func read(b []byte, set Settings) (*History, error) {
+func read(b []byte, set Settings, zoned bool) (*History, error) {
 	r := &reader{b: b}
 	h := &History{set: set, slots: int(r.number(1 << 16))}
 	number := r.number(1<<64 - 1)
@@ -115,6 +131,10 @@ func read(b []byte, set Settings) (*History, error) {
 	for range r.count() {
 		h.voters = append(h.voters, protocol.MemberID(r.number(1<<64-1)))
 	}
+	var zones []string
+	if zoned {
+		zones, h.zones = r.texts(), r.texts()
+	}
 	var voters []protocol.MemberID
 	for i := range h.records {
 		voters = append(voters, h.records[i].id)
@@ -128,8 +148,10 @@ func read(b []byte, set Settings) (*History, error) {
 		return nil, fmt.Errorf("segments of %d slots, records %+v", h.slots, h.records)
 	case slices.ContainsFunc(leaders, func(id protocol.MemberID) bool { return h.of(id) == nil }):
 		return nil, fmt.Errorf("leaders %s of %s", leaders, voters)
+	case !zonesOf(zones, voters) || !zonesOf(h.zones, h.voters):
+		return nil, fmt.Errorf("zones %q of %s, next %q of %s", zones, voters, h.zones, h.voters)
 	}
-	h.create(number, first, leaders)
+	h.create(number, first, leaders, zones)
 	return h, nil
 }
 
@@ -143,6 +165,14 @@ func members(ids []protocol.MemberID) bool {
 		last = id
 	}
 	return len(ids) > 0
+}
+
+// zonesOf reports whether a list has the zone of each voter, and one of them has one; or is nil.
+func zonesOf(zones []string, voters []protocol.MemberID) bool {
+	named := func(z string) bool { return z != "" }
+	invalid := func(z string) bool { return protocol.CheckZone(z) != nil }
+	return zones == nil ||
+		len(zones) == len(voters) && slices.ContainsFunc(zones, named) && !slices.ContainsFunc(zones, invalid)
 }
 
 // reader decodes what appendNumbers encoded. After an error it returns zeros.
@@ -164,3 +194,13 @@ func (r *reader) number(most uint64) uint64 {
 
 // count reads the length of a list, each item of which has at least a byte.
 func (r *reader) count() int { return int(r.number(uint64(len(r.b)))) }
+
+// texts reads a list of texts; nil if it is empty.
+func (r *reader) texts() (all []string) {
+	for range r.count() {
+		n := min(r.count(), len(r.b)) // the bytes of the number do not count
+		all = append(all, string(r.b[:n]))
+		r.b = r.b[n:]
+	}
+	return all
+}

@@ -2,6 +2,7 @@ package epochs
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -106,9 +107,9 @@ func sections() (list []protocol.Section) {
 
 // refuses tries to restore arbitrary bytes. Accepted bytes are encoded again as they were, and the history continues
 // from there.
-func refuses(t *testing.T, data []byte) bool {
+func refuses(t *testing.T, version uint32, data []byte) bool {
 	h := New(small, protocol.Config{})
-	err := h.Restore(protocol.Section{Name: SectionName, Version: sectionVersion, Data: data})
+	err := h.Restore(protocol.Section{Name: SectionName, Version: version, Data: data})
 	if err != nil {
 		require.ErrorAs(t, err, new(*protocol.SectionError))
 		require.Nil(t, h.Epoch(), "the history is what it was")
@@ -127,22 +128,24 @@ func refuses(t *testing.T, data []byte) bool {
 func TestRestoreRefuses(t *testing.T) {
 	list := sections()
 	require.Greater(t, len(list), 10)
+	require.True(t, slices.ContainsFunc(list, func(s protocol.Section) bool { return s.Version == sectionVersion }))
+	require.True(t, slices.ContainsFunc(list, func(s protocol.Section) bool { return s.Version == zonesVersion }))
 	for _, s := range list {
 		for n := range s.Data {
-			require.True(t, refuses(t, s.Data[:n]), "%d bytes of %x", n, s.Data)
+			require.True(t, refuses(t, s.Version, s.Data[:n]), "%d bytes of %x", n, s.Data)
 			for _, b := range []byte{0, 1, s.Data[n] + 1, s.Data[n] - 1, s.Data[n] ^ 0x80, 255} {
 				changed := append([]byte(nil), s.Data...)
 				changed[n] = b
-				refuses(t, changed)
+				refuses(t, s.Version, changed)
 			}
 		}
-		require.True(t, refuses(t, append(s.Data[:len(s.Data):len(s.Data)], 0)))
-		require.False(t, refuses(t, s.Data))
+		require.True(t, refuses(t, s.Version, append(s.Data[:len(s.Data):len(s.Data)], 0)))
+		require.False(t, refuses(t, s.Version, s.Data))
 		other := small
 		other.MaxBan++
 		require.ErrorContains(t, New(other, protocol.Config{}).Restore(s), "settings")
-		for _, strange := range []protocol.Section{{Name: "lanes", Version: 1, Data: s.Data},
-			{Name: SectionName, Version: 2, Data: s.Data}} {
+		for _, strange := range []protocol.Section{{Name: "lanes", Version: s.Version, Data: s.Data},
+			{Name: SectionName, Version: 3 - s.Version, Data: s.Data}, {Name: SectionName, Version: 3, Data: s.Data}} {
 			require.ErrorAs(t, New(small, protocol.Config{}).Restore(strange), new(*protocol.SectionError))
 		}
 	}
@@ -163,5 +166,5 @@ func FuzzRestore(f *testing.F) {
 	for _, s := range sections() {
 		f.Add(s.Data)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { refuses(t, data) })
+	f.Fuzz(func(t *testing.T, data []byte) { refuses(t, sectionVersion, data); refuses(t, zonesVersion, data) })
 }
