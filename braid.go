@@ -94,8 +94,8 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/replica"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/common"
+	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // Node is a member of a running cluster. Its methods are safe for concurrent use. A method with a
