@@ -20,7 +20,8 @@ func (c *Config) SameMembers(o *Config) bool {
 
 // sameDetails compares what UpdateMember changes.
 func sameDetails(a, b *Member) bool {
-	return a.Name == b.Name && a.Zone == b.Zone && slices.Equal(a.PeerURLs, b.PeerURLs) && slices.Equal(a.ClientURLs, b.ClientURLs)
+	return a.Name == b.Name && a.Zone == b.Zone && slices.Equal(a.PeerURLs, b.PeerURLs) &&
+		slices.Equal(a.ClientURLs, b.ClientURLs)
 }
 
 // Follow returns c with the members of target. It returns false if target cannot have come from c by changes: target

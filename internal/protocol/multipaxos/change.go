@@ -109,9 +109,9 @@ func (s *Paxos) promote() {
 	}
 }
 
-// configChanged applies a configuration that has become active, in place of one that may have other quorums, because of
-// other voters or of their zones: a leader asks the new voters for promises. Until then it has promises of an old quorum
-// only, which need not intersect those that decide now.
+// configChanged applies a configuration that has become active, in place of one that may have other quorums, because
+// of other voters or of their zones: a leader asks the new voters for promises. Until then it has promises of an old
+// quorum only, which need not intersect those that decide now.
 func (s *Paxos) configChanged(before *protocol.Config) {
 	switch s.role {
 	case protocol.Leader:

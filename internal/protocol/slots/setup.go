@@ -42,8 +42,8 @@ func Flexible(
 	return cfg, quorums, err
 }
 
-// Fit checks that the voters of a configuration, in their zones, can form the quorums. A member that does not know the members yet has
-// no voters. The error is a [*protocol.SettingsError].
+// Fit checks that the voters of a configuration, in their zones, can form the quorums. A member that does not know the
+// members yet has no voters. The error is a [*protocol.SettingsError].
 func Fit(quorums quorum.System, c *protocol.Config) error {
 	if len(c.Members) == 0 {
 		return nil
