@@ -9,7 +9,7 @@ func TestZones(t *testing.T) {
 	for name, valid := range map[string]bool{
 		"": true, "eu-west-1": true, "Rack_7.b": true, strings.Repeat("x", MaxZoneBytes): true,
 		strings.Repeat("x", MaxZoneBytes+1): false,
-		"a b": false, "a,b": false, "a=b": false, "a/b": false, "é": false, "a\n": false,
+		"a b":                               false, "a,b": false, "a=b": false, "a/b": false, "é": false, "a\n": false,
 	} {
 		if err := CheckZone(name); (err == nil) != valid {
 			t.Errorf("%q: %v", name, err)
