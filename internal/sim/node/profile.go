@@ -24,6 +24,9 @@ func (m *Member) JudgeLastProfile() error {
 	if err := m.Env.Court.FollowsProfile(FirstInstance, &config.Profile); err != nil {
 		return err
 	}
+	if !m.Settled() {
+		return nil // the other instances still follow the first one
+	}
 	for _, s := range m.InForce {
 		if st := s.Inst.Core().Status(); !st.Undecided {
 			if err := m.Env.Court.FollowsProfile(s.Instance, &st.Config.Profile); err != nil {
