@@ -547,14 +547,20 @@ func MemberIDOf(name, token string) MemberID {
 }
 
 // ClusterIDOf derives a cluster's id from its initial members, and a token that the program chooses. It depends on the
-// ID and the Name of each member, in any order, and not on URLs. So members that were given different lists do not talk
-// to each other. Members that are added later do not change it: [Status] has it.
+// ID, the Name and the Zone of each member, in any order, and not on URLs. So members that were given different lists
+// do not talk to each other: quorums may depend on zones. Members that are added later do not change it: [Status] has
+// it.
 func ClusterIDOf(members []Member, token string) uint64 {
 	sorted := slices.Clone(members)
 	slices.SortFunc(sorted, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	parts := []string{"cluster", token}
 	for _, m := range sorted {
 		parts = append(parts, m.ID.String(), m.Name)
+	}
+	for _, m := range sorted {
+		if m.Zone != "" {
+			parts = append(parts, "zone", m.ID.String(), m.Zone)
+		}
 	}
 	return max(digest(parts...), 1)
 }

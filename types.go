@@ -18,6 +18,7 @@ type MemberID = protocol.MemberID
 //	Name       string   // for people, and part of [ClusterIDOf] for the first members
 //	PeerURLs   []string // where other members reach it: http://host:port, or https:// with Options.TLS
 //	ClientURLs []string // where clients reach it; the log makes no use of them
+//	Zone       string   // where it is, as in eu-west-1: at most 64 letters, digits, '.', '_' and '-'; "": not known
 //
 // The other fields are the cluster's own, and are set in [Status].Members only:
 //
@@ -26,6 +27,9 @@ type MemberID = protocol.MemberID
 //	Log        LogID    // the identity of its log; it never changes
 //	Slot       uint8    // which fragment of large bodies it holds
 //	WholeAbove uint8    // it holds bodies of more fragments than this as a whole; 0: never
+//
+// Quorums by zones and in a grid depend on the zones: see
+// https://github.com/braidlog/braid/blob/main/docs/using/multi-paxos.md.
 //
 // Amend and Amended are for the cluster's own use.
 type Member = protocol.Member
@@ -56,7 +60,7 @@ const (
 	// RemoveMember removes a member permanently. It stops by itself: see [Node.ChangeMembers]. Its id is never used
 	// again.
 	RemoveMember = protocol.RemoveMember
-	// UpdateMember replaces a member's name and URLs.
+	// UpdateMember replaces a member's name, URLs and zone. Fields that are empty stay as they are.
 	UpdateMember = protocol.UpdateMember
 )
 
