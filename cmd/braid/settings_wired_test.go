@@ -74,6 +74,7 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		"epoch-policy": "--protocol=iss simple",
 		"epoch-bans":   "--protocol=iss 1-2", "code-k": "--protocol=craft 2", "extra-whole": "--protocol=craft 1",
 		"trim-whole":        "--protocol=craft true",
+		"lanes":             "true",
 		"large-value-bytes": "5000", "max-request-bytes": "50000000", "body-cache-bytes": "7", "scrub-rate": "7",
 		"lane-prefix": "x", "net": "latency=1ms",
 	}
