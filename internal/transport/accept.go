@@ -260,10 +260,11 @@ func (t *Transport) serve(in *inbound) {
 
 // sendReason tells the dialer why its connection ends, if that is possible without waiting.
 func (in *inbound) sendReason(t *Transport) {
-	if in.key.what != forFrames {
+	own, err := t.told()
+	if in.key.what != forFrames || err != nil {
 		return
 	}
-	r := t.replyTo(in.key.from, ReasonMalformed)
+	r := t.replyTo(in.key.from, &own, ReasonMalformed)
 	var malformed *FrameError
 	switch err := context.Cause(in.ctx); {
 	case errors.Is(err, ErrRemoved):

@@ -1,6 +1,9 @@
 package transport
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Birth is the state with which a cluster began, before its first entry. Its founding members must have begun with the
 // same one: from the same log, another one follows from another state.
@@ -16,12 +19,19 @@ type Birth struct {
 // since earlier versions have none.
 const birthSetting = "birth"
 
-// flagJoins in a hello or a reply is set if its sender does not know the birth. Earlier versions ignore it.
-const flagJoins = 1
+// flagJoins in a hello or a reply is set if its sender does not know the birth, and flagLearns if it does not know the
+// profile: see Told.Unknown. Earlier versions ignore them.
+const (
+	flagJoins  = 1
+	flagLearns = 8
+)
 
-func flags(joins bool, k originFields) (f byte) {
+func flags(joins, learns bool, k originFields) (f byte) {
 	if joins {
 		f |= flagJoins
+	}
+	if learns {
+		f |= flagLearns
 	}
 	if k.lineages {
 		f |= flagLineages
@@ -48,12 +58,23 @@ func (t *Transport) saveBirth(id uint64, state string) error {
 	return t.opt.Born(id, state)
 }
 
-// settingsWith is the text of the settings with the birth.
-func (t *Transport) settingsWith(b Birth) string {
-	if b.State == "" {
-		return t.settings
+// told is what this member tells of its settings, and of the birth, now.
+type told struct {
+	Told
+	birth Birth
+	text  string // of both
+}
+
+// told returns what this member tells now.
+func (t *Transport) told() (w told, err error) {
+	if t.opt.Settings != nil {
+		w.Told = t.opt.Settings()
 	}
-	return t.settings + birthSetting + "=" + b.State + "\n"
+	w.birth = t.birth()
+	if w.text, err = w.Text(); err == nil && w.birth.State != "" {
+		w.text += birthSetting + "=" + w.birth.State + "\n"
+	}
+	return w, err
 }
 
 // birthOf separates the birth from the text of another member's settings.
@@ -66,13 +87,31 @@ func birthOf(text string) (settings, birth string) {
 	return text, ""
 }
 
-// sameLog reports whether settings are equal, and the births that two members know do not differ.
-func (t *Transport) sameLog(there string, joins bool) bool {
-	own := t.birth()
-	there, state := birthOf(there)
-	b := Birth{State: state, Unknown: joins}
-	if t.opt.Agrees == nil {
-		return there == t.settings && b == own
+// differ says in which settings, and in which birth, another member differs from this one, so that there may be no
+// link; "": there may be one. text, joins and learns are what it told.
+func (t *Transport) differ(own *told, text string, joins, learns bool) string {
+	text, state := birthOf(text)
+	var parts []string
+	if d := own.Differ(text, learns); d != "" {
+		parts = append(parts, d)
 	}
-	return there == t.settings && t.opt.Agrees(b)
+	b := Birth{State: state, Unknown: joins}
+	agrees := b == own.birth
+	if t.opt.Agrees != nil {
+		agrees = t.opt.Agrees(b)
+	}
+	if !agrees {
+		parts = append(parts, fmt.Sprintf("%s is %s there, %s here", birthSetting, nameOf(b), nameOf(own.birth)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func nameOf(b Birth) string {
+	switch {
+	case b.Unknown:
+		return "not known"
+	case b.State == "":
+		return "empty"
+	}
+	return fmt.Sprintf("%q", b.State)
 }

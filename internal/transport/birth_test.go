@@ -81,7 +81,7 @@ func TestAMemberThatJoinsHasTheSettings(t *testing.T) {
 	a := start(t, 1, calm, "", (&fixedBirth{Birth: Birth{Unknown: true}}).options)
 	b := start(t, 2, calm, "", func(o *Options, h *testHandler) {
 		(&fixedBirth{Birth: Birth{State: "x"}}).options(o, h)
-		o.Settings = []Setting{{"color", "blue"}, {"size", "8"}}
+		o.Settings = telling([]Setting{{"color", "blue"}, {"size", "8"}}...)
 	})
 	b.SetPeers([]Peer{{ID: 1}})
 	a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})

@@ -24,7 +24,7 @@ func TestHandshakeRefusals(t *testing.T) {
 	}{
 		{"cluster", func(o *Options) { o.Cluster = 5 }, 2, 1, ReasonCluster},
 		{"member", func(*Options) {}, 3, 1, ReasonMember},
-		{"settings", func(o *Options) { o.Settings = testSettings[:1] }, 2, 1, ReasonSettings},
+		{"settings", func(o *Options) { o.Settings = telling(testSettings[:1]...) }, 2, 1, ReasonSettings},
 		{"unknown", func(*Options) {}, 2, 9, ReasonUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {

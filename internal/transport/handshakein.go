@@ -25,13 +25,17 @@ func (t *Transport) receive(conn net.Conn) (*inbound, error) {
 	}
 	h, err := t.readHello(conn)
 	identify(conn, h.from)
-	if err == nil {
-		err = t.judge(conn, &h)
-	}
 	if err != nil {
 		return nil, t.refuse(conn, &h, err)
 	}
-	r := t.acceptReply(&h)
+	own, err := t.told()
+	if err != nil {
+		return nil, err
+	}
+	if err = t.judge(conn, &h, &own); err != nil {
+		return nil, t.refuse(conn, &h, err)
+	}
+	r := t.acceptReply(&h, &own)
 	if err := t.bound(conn, h.from); err != nil {
 		return nil, err
 	}
@@ -78,7 +82,7 @@ func (t *Transport) readHello(conn net.Conn) (h hello, err error) {
 }
 
 // judge returns a *HandshakeError if the sender of h is not accepted.
-func (t *Transport) judge(conn net.Conn, h *hello) error {
+func (t *Transport) judge(conn net.Conn, h *hello, own *told) error {
 	refused := func(reason Reason, detail string) error {
 		return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: reason, Detail: detail}
 	}
@@ -90,8 +94,9 @@ func (t *Transport) judge(conn net.Conn, h *hello) error {
 		return refused(ReasonMember, fmt.Sprintf("it looks for member %x, this is %x", h.to, o.Self))
 	case h.from == o.Self:
 		return refused(ReasonMember, fmt.Sprintf("it claims to be member %x, which this is", h.from))
-	case !t.sameLog(h.text, h.joins):
-		return refused(ReasonSettings, settingsDiffer(h.text, t.settingsWith(t.birth())))
+	}
+	if d := t.differ(own, h.text, h.joins, h.learns); d != "" {
+		return refused(ReasonSettings, d)
 	}
 	reason := t.admission(h.from)
 	if reason != 0 && reason != ReasonLineage {
@@ -119,7 +124,11 @@ func (t *Transport) refuse(conn net.Conn, h *hello, err error) error {
 		return err
 	case ReasonVersion, ReasonCluster: // a stranger learns nothing about this cluster
 	default:
-		r = t.replyTo(h.from, refused.Reason)
+		own, failed := t.told()
+		if failed != nil {
+			return errors.Join(err, failed)
+		}
+		r = t.replyTo(h.from, &own, refused.Reason)
 		if r.reason == ReasonIdentity || r.reason.Final() { // a refusal that does not count between two logs
 			r.origin = h.origin.both(t.originFields())
 		}
@@ -153,18 +162,17 @@ func (t *Transport) conclude(conn net.Conn, h *hello, r *reply) error {
 }
 
 // replyTo is a reply to a member of this cluster; reason 0: it is accepted.
-func (t *Transport) replyTo(id uint64, reason Reason) *reply {
-	b := t.birth()
+func (t *Transport) replyTo(id uint64, own *told, reason Reason) *reply {
 	r := &reply{reason: reason, cluster: t.opt.Cluster, self: t.opt.Self, who: t.opt.Who, expects: t.expects(id),
-		joins: b.Unknown, text: t.settingsWith(b)}
+		joins: own.birth.Unknown, learns: own.Unknown, text: own.text}
 	r.settings = markOf(r.text)
 	return r
 }
 
 // acceptReply is the reply to a member whose settings agree with these. A value that only one side knows is not
 // reported as a difference.
-func (t *Transport) acceptReply(h *hello) *reply {
-	r := t.replyTo(h.from, 0)
+func (t *Transport) acceptReply(h *hello, own *told) *reply {
+	r := t.replyTo(h.from, own, 0)
 	if !h.joins || r.joins || r.settings == h.settings {
 		r.settings, r.text = h.settings, ""
 	}

@@ -12,7 +12,9 @@ import (
 
 // greet makes the dialer's handshake, from hello to link.
 func (t *Transport) greet(conn net.Conn, h *hello) error {
-	h.fill(t)
+	if err := h.fill(t); err != nil {
+		return err
+	}
 	if _, err := conn.Write(append(h.encode(), h.text...)); err != nil {
 		return err
 	}
@@ -119,7 +121,7 @@ func (t *Transport) explain(h *hello, r *reply, more io.Reader) string {
 		if err != nil {
 			return "which ones the peer did not tell: " + err.Error()
 		}
-		return settingsDiffer(there, h.text)
+		return t.differ(h.own, there, r.joins, r.learns)
 	}
 	return ""
 }
@@ -137,8 +139,8 @@ func (t *Transport) readBirth(h *hello, r *reply, more io.Reader) (state string,
 	if err != nil {
 		return "", false, fmt.Errorf("half an answer to the handshake: %w", err)
 	}
-	if !t.sameLog(text, r.joins) {
-		return "", false, &HandshakeError{Peer: h.to, Reason: ReasonSettings, Detail: settingsDiffer(text, h.text)}
+	if d := t.differ(h.own, text, r.joins, r.learns); d != "" {
+		return "", false, &HandshakeError{Peer: h.to, Reason: ReasonSettings, Detail: d}
 	}
 	_, state = birthOf(text)
 	return state, true, nil

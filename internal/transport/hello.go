@@ -55,19 +55,26 @@ type hello struct {
 	who, expects Who
 	// joins: the dialer does not know the birth (see Birth).
 	joins bool
+	// learns: the dialer does not know the profile (see Told).
+	learns bool
 	// origin is what the dialer can send of its log's origin. probe: it only asks whether there may be a link, which the
 	// listening side does not learn.
 	origin originFields
 	probe  bool
 	// text is what settings is the mark of; it follows.
 	text string
+	own  *told // what the dialer told, on its side
 }
 
 // fill sets the fields that the listening side compares.
-func (h *hello) fill(t *Transport) {
-	b := t.birth()
-	h.joins, h.text, h.origin = b.Unknown, t.settingsWith(b), t.originFields()
+func (h *hello) fill(t *Transport) error {
+	own, err := t.told()
+	if err != nil {
+		return err
+	}
+	h.joins, h.learns, h.text, h.own, h.origin = own.birth.Unknown, own.Unknown, own.text, &own, t.originFields()
 	h.settings = markOf(h.text)
+	return nil
 }
 
 // reply is the answer of the listening side: reason 0 and who it is, or why it refuses. With ReasonSettings, and if
@@ -80,8 +87,8 @@ type reply struct {
 	settings mark
 	// who the listening side is, and who it expects the dialer to be.
 	who, expects Who
-	// joins: the listening side does not know the birth.
-	joins bool
+	// joins: the listening side does not know the birth. learns: it does not know the profile.
+	joins, learns bool
 	// origin is what follows behind the text.
 	origin originFields
 	text   string // that follows
@@ -101,7 +108,7 @@ func (h *hello) encode() []byte {
 	b := make([]byte, 0, helloSize)
 	b = binary.LittleEndian.AppendUint32(b, helloMagic)
 	b = binary.LittleEndian.AppendUint16(b, version)
-	b = append(b, byte(h.purpose), flags(h.joins, h.origin))
+	b = append(b, byte(h.purpose), flags(h.joins, h.learns, h.origin))
 	for _, v := range [...]uint64{h.cluster, h.from, h.to, uint64(h.settings)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -126,7 +133,7 @@ func decodeHello(b []byte) (h hello, reason Reason, detail string) {
 		purpose: purpose(b[6]), cluster: u(0), from: u(1), to: u(2), settings: mark(u(3)),
 		stream: binary.LittleEndian.Uint32(b[40:]),
 		who:    decodeWho(b[44:]), expects: decodeWho(b[44+whoSize:]), joins: b[7]&flagJoins != 0,
-		origin: originFieldsOf(b[7]),
+		learns: b[7]&flagLearns != 0, origin: originFieldsOf(b[7]),
 	}
 	if h.purpose < forFrames || h.purpose > forSnapshot {
 		return h, ReasonGarbage, fmt.Sprintf("unknown purpose %d", h.purpose)
@@ -138,7 +145,7 @@ func (r *reply) encode() []byte {
 	b := make([]byte, 0, replySize)
 	b = binary.LittleEndian.AppendUint32(b, replyMagic)
 	b = binary.LittleEndian.AppendUint16(b, version)
-	b = append(b, byte(r.reason), flags(r.joins, r.origin))
+	b = append(b, byte(r.reason), flags(r.joins, r.learns, r.origin))
 	for _, v := range [...]uint64{r.cluster, r.self, uint64(r.settings)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -155,7 +162,7 @@ func decodeReply(b []byte) (r reply, ok bool) {
 	return reply{
 		reason: Reason(b[6]), cluster: u(0), self: u(1), settings: mark(u(2)), who: decodeWho(b[32:]),
 		expects: decodeWho(b[32+whoSize:]),
-		joins:   b[7]&flagJoins != 0, origin: originFieldsOf(b[7]),
+		joins:   b[7]&flagJoins != 0, learns: b[7]&flagLearns != 0, origin: originFieldsOf(b[7]),
 	}, true
 }
 

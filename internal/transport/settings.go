@@ -4,31 +4,53 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// Setting is a setting that must be equal on all members. Both sides of a handshake compare
-// theirs. If one differs, both can name it with both values.
+// Setting is a setting that members compare when they connect. If one differs, both sides can name it with both
+// values.
 type Setting struct{ Name, Value string }
+
+// Told are the settings that a member tells others.
+type Told struct {
+	All []Setting
+	// Profile is the version of the profile that they are from; 0: it is the first one, or they are from flags. Members
+	// with different ones compare only what no profile changes: the one that is behind learns the rest from the log.
+	Profile uint64
+	// Unknown: this member joins, and does not know the profile yet. It compares what no profile changes.
+	Unknown bool
+	// Tunable reports whether a profile can change a setting; nil: none can be changed. A setting that is not known here
+	// cannot.
+	Tunable func(name string) bool
+}
+
+// profileSetting is the name under which the version of a profile is sent; it is no setting. The first one is not sent:
+// it has the values of the flags of all members, which earlier versions compare.
+const profileSetting = "profile"
 
 // maxSettingsBytes bounds the text of all settings, as it is sent to a peer.
 const maxSettingsBytes = 4 << 10
 
-// settingsText writes settings as lines, in the order of their names: equal settings are
-// equal text.
-func settingsText(all []Setting) (string, error) {
-	all = slices.Clone(all)
+// Text writes settings as lines, in the order of their names: equal settings are equal text. The error says why they
+// cannot be told.
+func (t *Told) Text() (string, error) {
+	all := slices.Clone(t.All)
 	slices.SortFunc(all, func(a, b Setting) int { return strings.Compare(a.Name, b.Name) })
 	var b strings.Builder
 	for i, s := range all {
 		switch {
-		case s.Name == "" || strings.ContainsAny(s.Name, "=\n") || s.Name == birthSetting || strings.Contains(s.Value, "\n"):
+		case s.Name == "" || strings.ContainsAny(s.Name, "=\n") || s.Name == birthSetting || s.Name == profileSetting ||
+			strings.Contains(s.Value, "\n"):
 			return "", fmt.Errorf("transport: setting %q=%q cannot be told", s.Name, s.Value)
 		case i > 0 && all[i-1].Name == s.Name:
 			return "", fmt.Errorf("transport: setting %q is given twice", s.Name)
 		}
 		fmt.Fprintf(&b, "%s=%s\n", s.Name, s.Value)
+	}
+	if t.Profile > 0 {
+		fmt.Fprintf(&b, "%s=%d\n", profileSetting, t.Profile)
 	}
 	if b.Len() > maxSettingsBytes {
 		return "", &SizeError{What: "text of the settings", Size: b.Len(), Limit: maxSettingsBytes}
@@ -36,7 +58,25 @@ func settingsText(all []Setting) (string, error) {
 	return b.String(), nil
 }
 
-// parseSettings reads what settingsText wrote, and ignores anything else.
+// Differ names each setting that another member has differently, with both values; "": there may be a link. there is
+// the text of the other member's settings, and unknown is its Unknown.
+func (t *Told) Differ(there string, unknown bool) string {
+	own, err := t.Text()
+	if err != nil {
+		return err.Error()
+	}
+	a, b := parseSettings(there), parseSettings(own)
+	if t.Unknown || unknown || a[profileSetting] != b[profileSetting] {
+		tunable := func(name, _ string) bool {
+			return name == profileSetting || t.Tunable != nil && t.Tunable(name)
+		}
+		maps.DeleteFunc(a, tunable)
+		maps.DeleteFunc(b, tunable)
+	}
+	return namesOf(a, b)
+}
+
+// parseSettings reads what Told.Text wrote, and ignores anything else.
 func parseSettings(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -47,15 +87,14 @@ func parseSettings(text string) map[string]string {
 	return all
 }
 
-// settingsDiffer names each setting that two members have differently, with both values.
-func settingsDiffer(there, here string) string {
-	a, b := parseSettings(there), parseSettings(here)
+// namesOf names each setting that two members have differently, with both values.
+func namesOf(there, here map[string]string) string {
 	var names []string
-	for name := range a {
+	for name := range there {
 		names = append(names, name)
 	}
-	for name := range b {
-		if _, both := a[name]; !both {
+	for name := range here {
+		if _, both := there[name]; !both {
 			names = append(names, name)
 		}
 	}
@@ -64,14 +103,11 @@ func settingsDiffer(there, here string) string {
 		if v, ok := all[name]; ok {
 			return fmt.Sprintf("%q", v)
 		}
-		if name == birthSetting {
-			return "empty"
-		}
 		return "not known"
 	}
 	var parts []string
 	for _, name := range names {
-		if x, y := value(a, name), value(b, name); x != y {
+		if x, y := value(there, name), value(here, name); x != y {
 			parts = append(parts, fmt.Sprintf("%s is %s there, %s here", name, x, y))
 		}
 	}

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -11,7 +12,7 @@ func TestBothSidesNameTheSettingThatDiffers(t *testing.T) {
 	noLeaks(t)
 	a := start(t, 1, calm, "", nil)
 	b := start(t, 2, calm, "", func(o *Options, _ *testHandler) {
-		o.Settings = []Setting{{"color", "blue"}, {"size", "8"}, {"taste", "sweet"}}
+		o.Settings = telling([]Setting{{"color", "blue"}, {"size", "8"}, {"taste", "sweet"}}...)
 	})
 	b.SetPeers([]Peer{{ID: 1}})
 	a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})
@@ -37,18 +38,71 @@ func TestInvalidSettings(t *testing.T) {
 		"given twice":   {{"a", "b"}, {"c", "d"}, {"a", "b"}},
 		"name of lines": {{"a\nb", "c"}},
 	} {
-		if text, err := settingsText(all); err == nil {
+		if text, err := (&Told{All: all}).Text(); err == nil {
 			t.Errorf("%s: became %q", name, text)
 		}
 	}
-	one, err := settingsText([]Setting{{"b", "2=3"}, {"a", ""}})
+	told := Told{All: []Setting{{"b", "2=3"}, {"a", ""}}}
+	one, err := told.Text()
 	if err != nil || one != "a=\nb=2=3\n" {
 		t.Fatalf("got %q, %v", one, err)
 	}
-	other, _ := settingsText([]Setting{{"a", ""}, {"b", "2=3"}})
-	if one != other || markOf(one) != markOf(other) || settingsDiffer(one, other) != "" {
+	other, _ := (&Told{All: []Setting{{"a", ""}, {"b", "2=3"}}}).Text()
+	if one != other || markOf(one) != markOf(other) || told.Differ(other, false) != "" {
 		t.Errorf("the order counts: %q, %q", one, other)
 	}
+}
+
+// Members with different versions of the profile, and members that do not know it yet, compare only what no profile
+// changes.
+func TestSettingsOfAProfile(t *testing.T) {
+	tunable := func(name string) bool { return name == "size" || name == "taste" }
+	old := Told{All: []Setting{{"color", "blue"}, {"size", "7"}}, Tunable: tunable}
+	tuned := Told{All: []Setting{{"color", "blue"}, {"size", "8"}, {"taste", "sweet"}}, Profile: 2, Tunable: tunable}
+	joins := Told{All: []Setting{{"color", "blue"}, {"size", "9"}}, Unknown: true, Tunable: tunable}
+	red := tuned
+	red.All = []Setting{{"color", "red"}, {"size", "8"}, {"shape", "round"}}
+	for _, c := range []struct {
+		there, here Told
+		want        string
+	}{
+		{old, old, ""}, {tuned, tuned, ""}, {old, tuned, ""}, {joins, old, ""}, {joins, tuned, ""},
+		{Told{All: tuned.All}, old, `size is "8" there, "7" here; taste is "sweet" there, not known here`},
+		{red, old, `color is "red" there, "blue" here; shape is "round" there, not known here`},
+		{red, joins, `color is "red" there, "blue" here; shape is "round" there, not known here`},
+		{red, tuned, `color is "red" there, "blue" here; shape is "round" there, not known here; taste is not known there, ` +
+			`"sweet" here`},
+	} {
+		text, err := c.there.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.here.Differ(text, c.there.Unknown); got != c.want {
+			t.Errorf("%v, %v: got %q, want %q", c.there.All, c.here.All, got, c.want)
+		}
+	}
+}
+
+// TestAMemberThatLearnsTheProfile: a member with other settings has links if it does not know the profile, on either
+// side. What it tells changes while it runs.
+func TestAMemberThatLearnsTheProfile(t *testing.T) {
+	noLeaks(t)
+	tunable := func(name string) bool { return name == "size" }
+	var learned atomic.Bool
+	b := start(t, 2, calm, "", func(o *Options, _ *testHandler) {
+		o.Settings = func() Told {
+			return Told{All: []Setting{{"color", "blue"}, {"size", "9"}}, Unknown: !learned.Load(), Tunable: tunable}
+		}
+	})
+	a := start(t, 1, calm, "", func(o *Options, _ *testHandler) {
+		o.Settings = func() Told { return Told{All: testSettings, Tunable: tunable} }
+	})
+	connect(a, b)
+	a.expectUp(t, 2)
+	b.expectUp(t, 1)
+	learned.Store(true)
+	a.Drop(2)
+	a.expectRefused(t, 2, ReasonSettings, true)
 }
 
 // TestSettingsFromTheWire: what a stranger announces is bounded and checked.

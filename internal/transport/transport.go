@@ -31,8 +31,9 @@ type Peer struct {
 // Options of a transport. Self, Cluster and Handler are required.
 type Options struct {
 	Self, Cluster uint64
-	// Settings must be equal on all members: a link with one that has others is refused.
-	Settings []Setting
+	// Settings returns the settings that this member tells in a handshake; nil: none. A link with a member that has others
+	// is refused: see [Told]. It is called concurrently, without locks held.
+	Settings func() Told
 	// Handshake has what handshakes send and check besides.
 	Handshake
 	// Listen are the listeners, one per network card. Close closes them.
@@ -101,16 +102,15 @@ type Handler interface {
 
 // Transport links a member with its peers. Its methods are safe for concurrent use.
 type Transport struct {
-	opt      Options
-	settings string // Options.Settings as text
-	log      *slog.Logger
-	timing   timing
-	dialer   net.Dialer
-	tlsIn    *tls.Config
-	tlsOut   *tls.Config
-	shaper   *shaper // emulates links, or nothing
-	totals   totals
-	strange  limiter // of log messages about strangers
+	opt     Options
+	log     *slog.Logger
+	timing  timing
+	dialer  net.Dialer
+	tlsIn   *tls.Config
+	tlsOut  *tls.Config
+	shaper  *shaper // emulates links, or nothing
+	totals  totals
+	strange limiter // of log messages about strangers
 	// handshakes bounds waiting.
 	handshakes int
 
@@ -158,7 +158,7 @@ func newTransport(o Options, tm timing) (*Transport, error) {
 		t.log = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	if t.settings, err = settingsText(o.Settings); err != nil {
+	if _, err = t.told(); err != nil {
 		return nil, err
 	}
 	if t.tlsIn, t.tlsOut, err = mutual(o.TLS); err != nil {

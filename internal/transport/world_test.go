@@ -123,7 +123,7 @@ func start(t testing.TB, id uint64, tm timing, addr string, change func(*Options
 	}
 	m := &member{testHandler: newHandler(), id: id, addr: l.Addr().String(), logs: &logBuffer{}}
 	o := Options{
-		Self: id, Cluster: testCluster, Settings: testSettings, Listen: []net.Listener{l}, Handler: m.testHandler,
+		Self: id, Cluster: testCluster, Settings: telling(testSettings...), Listen: []net.Listener{l}, Handler: m.testHandler,
 		Logger: slog.New(slog.NewTextHandler(m.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
@@ -314,6 +314,9 @@ func impostor(t testing.TB, answer []byte) (addr string) {
 	t.Cleanup(func() { l.Close(); done.Wait() })
 	return l.Addr().String()
 }
+
+// telling is Options.Settings of a member that never learns others.
+func telling(all ...Setting) func() Told { return func() Told { return Told{All: all} } }
 
 // testSettings are the settings of members of tests, and testText their text.
 var (
