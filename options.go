@@ -163,16 +163,21 @@ func (l *Limits) complete() {
 	l.ScrubBytesPerSecond = cmp.Or(l.ScrubBytesPerSecond, 4<<20)
 }
 
-// settings returns what must be equal on all members, by the names of the command's flags. Members
-// compare them when they connect. docs/using/settings.md says for each setting why it is compared or
-// why not.
-func (c *config) settings() []replica.Setting {
-	core, rest := c.choice.Core.Told(c.choice.Own())
-	all := []replica.Setting{{Name: "protocol", Value: "braid/1 " + core}}
-	for _, s := range slices.Concat(common.Settings.Agreed(c.choice.Values), c.choice.Core.Settings.Agreed(rest)) {
-		all = append(all, replica.Setting{Name: s[0], Value: s[1]})
+// settings are those that members share, by the names of the command's flags. Members compare them when they connect.
+// docs/using/settings.md says for each setting why it is compared or why not.
+func (c *config) settings() replica.SharedSettings {
+	own := c.choice.Own()
+	core, rest := c.choice.Core.Told(own)
+	s := replica.SharedSettings{
+		Fixed: []replica.Setting{{Name: "protocol", Value: "braid/1 " + core}},
+		Table: c.choice.Table(), Flags: c.choice.Values,
 	}
-	return all
+	for name := range own.All() {
+		if _, told := rest.Get(name); !told {
+			s.Implied = append(s.Implied, name)
+		}
+	}
+	return s
 }
 
 // logKind is what the log is, which never changes.

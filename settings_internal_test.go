@@ -37,7 +37,7 @@ func TestEveryOptionIsComparedOrLocal(t *testing.T) {
 		change(&o)
 		c, err := o.complete()
 		require.NoError(t, err)
-		return c.settings()
+		return toldBefore(c.settings())
 	}
 	plain := settings(func(*Options) {})
 	for name, change := range compared {

@@ -28,6 +28,8 @@ type Config struct {
 	Begin   order.Cursor
 	Members []protocol.Member
 	Join    bool
+	// Profile is the first profile of a new cluster, with Members; version 0: its log begins without one.
+	Profile protocol.Profile
 	Machine member.StateMachine
 	// Identity is the owner in the files of log and bodies.
 	Identity []byte
@@ -225,7 +227,11 @@ func (o *Opened) begin(c *Config, birth string) error {
 	if c.State != nil {
 		state = c.State.Write
 	}
-	return o.Snapshots.Write(SnapshotHeader{Meta: member.Bootstrap(o.Begin, c.Members), HasState: state != nil}, state)
+	meta := member.Bootstrap(o.Begin, c.Members)
+	if len(c.Members) > 0 {
+		meta.Found(c.Profile)
+	}
+	return o.Snapshots.Write(SnapshotHeader{Meta: meta, HasState: state != nil}, state)
 }
 
 // lost adds the remedy to an error if the disk has lost what the member needs.

@@ -60,5 +60,13 @@ func Bootstrap(begin order.Cursor, members []protocol.Member) Meta {
 	return m
 }
 
+// Found gives a cluster's first moment its first profile.
+func (m *Meta) Found(p protocol.Profile) {
+	m.Config.Profile = p
+	for i := range m.Others {
+		m.Others[i].Profile = p
+	}
+}
+
 // AllIndexes is above all indexes.
 const AllIndexes = ^protocol.Index(0)

@@ -22,6 +22,9 @@ type Choice struct {
 	Values setting.Values
 }
 
+// Table has the settings of a profile: those that all protocols have, and the protocol's own.
+func (c *Choice) Table() setting.Table { return setting.Union(common.Settings, c.Core.Settings) }
+
 // Own are the protocol's own settings.
 func (c *Choice) Own() setting.Values { return c.Core.Settings.Only(c.Values) }
 

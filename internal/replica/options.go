@@ -12,6 +12,7 @@ import (
 
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/damage"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/transport"
@@ -51,8 +52,8 @@ type Options struct {
 	// of an earlier version.
 	Kind  member.LogKind
 	Guess func() member.KindGuess
-	// Settings must be equal on every member; they are compared when members connect.
-	Settings []Setting
+	// Settings are those that members share. Fixed has those that depend on no order.
+	Settings cluster.SharedSettings
 
 	Heartbeat, ElectionTimeout time.Duration
 	Depth                      int // batches in flight; 0: adaptive
@@ -94,12 +95,15 @@ func (o *Options) outside() {
 // AbandonAfter is how long a proposal or a read is tried before it fails.
 func (o *Options) AbandonAfter() time.Duration { return 5*time.Second + 5*o.ElectionTimeout }
 
-// Setting is a setting that must be equal on every member.
-type Setting = transport.Setting
+// Setting is a setting that members compare, and SharedSettings are all of them.
+type (
+	Setting        = transport.Setting
+	SharedSettings = cluster.SharedSettings
+)
 
-// settings returns all settings that must be equal on every member.
-func (o *Options) settings() []Setting {
-	all := slices.Clone(o.Settings)
+// shared returns all settings that members compare.
+func (o *Options) shared() cluster.SharedSettings {
+	all, s := slices.Clone(o.Settings.Fixed), o.Settings
 	if o.Begin.Several() { // a member that begins with another number would have another order
 		all = append(all, Setting{Name: "instances", Value: strconv.Itoa(len(o.Begin.Points))})
 	}
@@ -107,7 +111,8 @@ func (o *Options) settings() []Setting {
 		// A program that takes each instance's numbers for its own would apply other commands.
 		all = append(all, Setting{Name: "sessions", Value: "of all instances"})
 	}
-	return all
+	s.Fixed = all
+	return s
 }
 
 // identity is what the log's files say about the cluster and the member that they belong to.
@@ -134,7 +139,7 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	segment := damage.SegmentBytes(o.SnapshotBytes)
 	return datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members,
-		Join: o.Join, Machine: sm,
+		Profile: o.Settings.First(), Join: o.Join, Machine: sm,
 		Identity: o.identity(), Cells: o.Cells, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums,
 		Kind: o.Kind, Guess: o.Guess, LogSegment: segment, BodySegment: segment,
 	}

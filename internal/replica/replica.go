@@ -169,6 +169,7 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	r.reportDamage()
 	r.who.r, r.who.heard = r, make(chan struct{}, 1)
 	r.who.handshakes = cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{r})
+	r.who.handshakes.Shared = r.opt.shared()
 	if err := dir.Register.Descends(dir.Meta.Config.Lineage); err != nil {
 		return err
 	}
@@ -278,7 +279,7 @@ func (r *Replica) connect() (err error) {
 	r.pmu.Lock() // others may ask for links at once
 	defer r.pmu.Unlock()
 	links, err := r.opt.newLinks(transport.Options{
-		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
+		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.who.told,
 		Listen: r.opt.Listen, TLS: r.opt.TLS, TLSByAddress: r.opt.TLSByURL, TLSBinds: r.opt.TLSBinds, Net: emulation,
 		MaxFrameBytes: protocol.MaxMessageBytes, Handler: r,
 		Logger: r.log, Admit: r.who.admit, Unreachable: r.missed, Deaf: r.fail, Answer: r.answerJoiner,

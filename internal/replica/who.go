@@ -28,7 +28,7 @@ type acquaintances struct {
 func (a *acquaintances) unnamed(st *protocol.Status) []protocol.Change {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.handshakes.Publish(st)
+	return a.handshakes.Publish(st, time.Now().UnixMilli())
 }
 
 // begin begins to wait for what other members say of this one.
@@ -136,6 +136,13 @@ func (a *acquaintances) born(id uint64, state string) error {
 		a.r.log.Info("a member says with which state the cluster began", "member", id, "state", cmp.Or(state, "empty"))
 	}
 	return err
+}
+
+// told is transport.Options.Settings.
+func (a *acquaintances) told() transport.Told {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.handshakes.Told()
 }
 
 // lineage is transport.Handshake.Lineage.

@@ -23,6 +23,15 @@ const (
 	Never Change = "never"
 )
 
+// Tunable reports whether a running cluster can change such a setting.
+func (c Change) Tunable() bool {
+	switch c {
+	case Local, ByEntry, Fenced, Timed, Reshaped:
+		return true
+	}
+	return false
+}
+
 // Setting declares one setting, whose values are of type T. It must not change once a table has it.
 type Setting[T comparable] struct {
 	Name    string // its flag, in lower case and with hyphens

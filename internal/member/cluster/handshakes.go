@@ -48,6 +48,12 @@ type Handshakes struct {
 	// them last (origin.go).
 	early   []protocol.MemberID
 	checked Origin
+
+	// Shared are the settings that members compare. profile is the applied one, and unknown whether this member is still
+	// to learn it (settings.go).
+	Shared  SharedSettings
+	profile protocol.Profile
+	unknown bool
 }
 
 // NewHandshakes returns the Handshakes of a member that knows what is in the register, and with which state its
@@ -59,8 +65,14 @@ func NewHandshakes(r *Register, b Birth, w HandshakeWorld) Handshakes {
 // Takes returns who this member takes another one for; zero: it knows no one by that id.
 func (h *Handshakes) Takes(id protocol.MemberID) protocol.Who { return h.register.Takes(id) }
 
-// Publish returns the changes that name members in the membership; see Register.Publish.
-func (h *Handshakes) Publish(st *protocol.Status) []protocol.Change { return h.register.Publish(st) }
+// Publish returns the changes that the leader is to propose so that the configuration has what earlier versions did not
+// record: see Register.Publish and firstProfile. at is the time in Unix milliseconds.
+func (h *Handshakes) Publish(st *protocol.Status, at int64) []protocol.Change {
+	if changes := h.register.Publish(st); len(changes) > 0 {
+		return changes
+	}
+	return h.firstProfile(st, at)
+}
 
 // Meet returns why there may be no link with a member; nil: there may be one. who is what that
 // member says it is, takes is who it takes this one for. It changes nothing.
@@ -131,6 +143,7 @@ func (h *Handshakes) Born(state string) (learned bool, err error) {
 // members whose links must end, because they are not those that the membership names.
 func (h *Handshakes) Learn(linked, applied *protocol.Config) (strangers []protocol.MemberID) {
 	h.learnFounders(linked, applied)
+	h.learnProfile(linked, applied)
 	strangers, err := h.register.Learn(linked)
 	h.stopIfForgotten(err)
 	return strangers

@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/internal/transport"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
+)
+
+// SharedSettings are the settings that the members of a cluster share. Flags give the first profile of a new cluster;
+// after that the log has them.
+type SharedSettings struct {
+	// Fixed are compared by all members, and are not in a profile.
+	Fixed []transport.Setting
+	// Implied are names of settings that Fixed implies, so that they are not told.
+	Implied []string
+	// Table has the settings of a profile. Flags are the complete values with which the member was started.
+	Table setting.Table
+	Flags setting.Values
+	// InLog: a new cluster begins with a profile, and the leader gives a log of an earlier version its first one. Without
+	// it each member has the settings of its flags.
+	InLog bool
+}
+
+// First is the first profile of a new cluster. All founders must have the same one: they compare it when they connect.
+// Version 0: there is none.
+func (s *SharedSettings) First() (p protocol.Profile) {
+	if s.InLog {
+		p = protocol.Profile{Version: 1, Values: s.Flags}
+	}
+	return p
+}
+
+// Values are the complete values under a profile. While the log has none they are those of the flags.
+func (s *SharedSettings) Values(p *protocol.Profile) setting.Values {
+	if p.Version == 0 {
+		return s.Flags
+	}
+	return p.Values
+}
+
+// Overruled names each setting that a profile has and the flags have differently, with both values.
+func (s *SharedSettings) Overruled(p *protocol.Profile) (lines []string) {
+	if p.Version == 0 {
+		return nil
+	}
+	for _, row := range s.Table.Rows {
+		name := row.About().Name
+		if flag, log := s.Table.Text(name, s.Flags), s.Table.Text(name, p.Values); flag != log {
+			lines = append(lines, fmt.Sprintf("%s is %q in the log, and was %q at the start", name, log, flag))
+		}
+	}
+	return lines
+}
+
+// Told are the settings that a member with a profile tells others. Those of a first profile that its flags gave are
+// told completely. One that the leader proposed for a log of an earlier version, which has a date, is told as those
+// versions do: the log itself has the rest.
+func (s *SharedSettings) Told(p *protocol.Profile, unknown bool) transport.Told {
+	t := transport.Told{All: slices.Clone(s.Fixed), Unknown: unknown, Tunable: s.tunable}
+	if p.Version > 1 {
+		t.Profile = p.Version
+	}
+	values := s.Values(p)
+	add := func(name, text string) {
+		if !slices.Contains(s.Implied, name) &&
+			!slices.ContainsFunc(t.All, func(have transport.Setting) bool { return have.Name == name }) {
+			t.All = append(t.All, transport.Setting{Name: name, Value: text})
+		}
+	}
+	for _, a := range s.Table.Agreed(values) {
+		add(a[0], a[1])
+	}
+	if p.Version > 1 || p.Version == 1 && p.Since == 0 {
+		for name, text := range values.All() {
+			add(name, text)
+		}
+	}
+	return t
+}
+
+// tunable reports whether a profile can change a setting.
+func (s *SharedSettings) tunable(name string) bool {
+	row := s.Table.Find(name)
+	return row != nil && row.About().Change.Tunable() &&
+		!slices.ContainsFunc(s.Fixed, func(f transport.Setting) bool { return f.Name == name })
+}
+
+// Profile is the applied profile.
+func (h *Handshakes) Profile() *protocol.Profile { return &h.profile }
+
+// Told are the settings that this member tells in a handshake now: those of the applied profile. Others may have the
+// same version of one that is not decided, with other values, so that does not count. A member that joins does not know
+// a profile, and one whose log has a profile that it has not applied yet waits for that.
+func (h *Handshakes) Told() transport.Told { return h.Shared.Told(&h.profile, h.unknown) }
+
+// Differ names each setting because of which there may be no link with a member that told these; "": there is none.
+func (h *Handshakes) Differ(there transport.Told) string {
+	text, err := there.Text()
+	if err != nil {
+		return err.Error()
+	}
+	own := h.Told()
+	return own.Differ(text, there.Unknown)
+}
+
+// learnProfile takes in the newest configuration of the log, and the applied one.
+func (h *Handshakes) learnProfile(newest, applied *protocol.Config) {
+	h.profile = applied.Profile
+	h.unknown = len(applied.Members) == 0 || applied.Profile.Version == 0 && newest.Profile.Version > 0
+}
+
+// firstProfile is the change that gives a log of an earlier version its first profile; nil: it has one. The leader
+// proposes the settings with which it was started: all members compared them with its own. at is the time in Unix
+// milliseconds.
+func (h *Handshakes) firstProfile(st *protocol.Status, at int64) []protocol.Change {
+	if st.Role != protocol.Leader || st.Config.Joint() || st.Config.Profile.Version > 0 || !h.Shared.InLog {
+		return nil
+	}
+	p := h.Shared.First()
+	p.Since = max(at, 1)
+	return []protocol.Change{{Kind: protocol.Tune, Profile: &p}}
+}
