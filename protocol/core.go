@@ -234,9 +234,9 @@ type Effects struct {
 	// Diverged: another member's log differs from this one where both are decided. They are two logs, or one of them is
 	// not the decided one: the member stops.
 	Diverged *DivergedError
-	// Unusable: a profile became active that this program does not know or does not allow. The core has not used it, and
-	// takes no further input: the member stops.
-	Unusable *ProfileError
+	// Unusable is a [*ProfileError]: a profile became active that this program does not know or does not allow. The core
+	// has not used it, and takes no further input: the member stops.
+	Unusable error
 	// Changed indicates that leader, role, term or configuration changed, or that a new leader truncated the log and
 	// will replace the entries later.
 	Changed bool

@@ -74,9 +74,9 @@ type peer struct {
 }
 
 // New starts an instance from what its disk holds. It returns a [*protocol.SettingsError], a
-// [*protocol.SectionError] or a [*protocol.CorruptError].
+// [*protocol.ProfileError], a [*protocol.SectionError] or a [*protocol.CorruptError].
 func New(cfg protocol.Settings, rec protocol.Recovered) (*EPaxos, error) {
-	cfg, err := slots.Settings("epaxos", cfg, Mutants[:])
+	cfg, err := slots.Settings("epaxos", cfg, Mutants[:], &rec)
 	if err != nil {
 		return nil, err
 	}

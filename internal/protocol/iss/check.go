@@ -39,9 +39,17 @@ func checkLog(s *ISS) error {
 	case h.logged > s.log.Last() || h.commit > h.logged:
 		return fmt.Errorf("disk: written %d of %d, decided %d", h.logged, s.log.Last(), h.commit)
 	case len(s.conf.Members) > 0:
-		return errors.Join(s.conf.Validate(), slots.Fit(s.quorums, &s.conf))
+		return errors.Join(s.conf.Validate(), slots.Fit(s.quorums, &s.conf), checkProfile(s))
 	}
 	return nil
+}
+
+// checkProfile verifies that the settings are those of the active profile, unless this member stops because of that.
+func checkProfile(s *ISS) error {
+	if s.stopped {
+		return nil
+	}
+	return s.tuning.Check(&s.epochConf.Profile)
 }
 
 func checkEpoch(s *ISS) error {

@@ -23,7 +23,7 @@
 //	read.go     read indexes
 //	relay.go    messages through relays
 //	disk.go     what is written; wrote.go: which records ISS writes
-//	settings.go the settings of its own; info.go: what others know of the core
+//	settings.go the settings of its own; tune.go: changes of settings; info.go: what others know of the core
 //	status.go   the epoch and its segments in the status
 //	check.go    the invariants; mutant.go: rules that can be broken on purpose
 package iss

@@ -13,20 +13,24 @@ func (s *ISS) applyEntry(e *protocol.Entry) {
 		return
 	}
 	was := s.history.Epoch()
+	replaced := false
 	if e.Kind == protocol.EntryConfig {
+		replaced = !s.tunesOnly(e)
 		s.conf, _ = protocol.DecodeConfig(e.Payload) // it was checked when it was accepted
+		s.epochConf.Profile = s.conf.Profile
 	}
-	s.advanceHistory(e)
+	s.advanceHistory(e, replaced)
 	if s.history.Epoch() != was {
 		s.epochConf = s.conf
 	}
 }
 
-func (s *ISS) advanceHistory(e *protocol.Entry) {
+// advanceHistory applies an entry to the history. replaced: it has other members than those before it.
+func (s *ISS) advanceHistory(e *protocol.Entry, replaced bool) {
 	if s.unsettled > 0 && !isNil(e) && s.history.Epoch().First > s.unsettled {
 		s.unsettled = 0
 	}
-	if e.Kind == protocol.EntryConfig && s.unsettled == 0 {
+	if replaced && s.unsettled == 0 {
 		s.unsettled = e.Index
 	}
 	if isNil(e) {
@@ -83,14 +87,15 @@ func staleCells(cells []protocol.Cell, last protocol.Index, epoch *epochs.Epoch)
 }
 
 // noteValue records a value in a slot of a segment.
-func (t *epochState) noteValue(b *broadcast, v *protocol.Entry) {
+func (s *ISS) noteValue(b *broadcast, v *protocol.Entry) {
+	t := &s.epochState
 	if !isNil(v) {
 		t.top = max(t.top, v.Index)
 	}
 	if b != t.own && !isNil(v) {
 		t.used = max(t.used, v.Index)
 	}
-	t.ending = t.ending || v.Index == b.seg.Last || v.Kind == protocol.EntryConfig
+	t.ending = t.ending || v.Index == b.seg.Last || v.Kind == protocol.EntryConfig && !s.tunesOnly(v)
 }
 
 // noteUsed records a slot of the epoch up to which others have values, or votes for them. Their proposer may have
@@ -186,6 +191,7 @@ func (s *ISS) appendSlot(b *broadcast, i protocol.Index) {
 	s.bodies.Learned(&e)
 	s.applyEntry(&e)
 	if e.Kind == protocol.EntryConfig {
+		s.tune(&s.epochConf)
 		s.updateMembers()
 	}
 	if s.history.Epoch() != s.epoch {

@@ -3,7 +3,9 @@ package iss
 import (
 	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
@@ -20,9 +22,17 @@ var Info = protocol.Info{
 	New:     start,
 }
 
-// start is New with the epochs of the settings.
+// start is New with the epochs of the settings, or of the profile that the disk has.
 func start(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
-	if err := s.Complete(Settings); err != nil {
+	s, err := s.WithDefaults()
+	if err == nil {
+		err = s.Complete(Settings)
+	}
+	if err != nil {
+		return nil, err
+	}
+	profile := slots.LastProfile(&rec)
+	if s, err = common.Tuned(s, Settings, &profile); err != nil {
 		return nil, err
 	}
 	set, err := epochs.Chosen(epochs.Setting.In(s.Own))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/internal/protocol/paxos"
-	"github.com/braidlog/braid/internal/protocol/paxos/relay"
 	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
@@ -16,9 +15,11 @@ import (
 // ISS is one instance of ISS on one member: a sequence of epochs, with many leaders in each (docs/internals/iss.md).
 // See protocol.Core for how to use it.
 type ISS struct {
-	cfg protocol.Settings
-	opt options
-	set epochs.Settings
+	// cfg are the settings under the active profile, and tuning derives them.
+	cfg    protocol.Settings
+	tuning slots.Tuning
+	opt    options
+	set    epochs.Settings
 	// quorums are those of the two phases, which fit the voters of each epoch.
 	quorums quorum.System
 
@@ -36,7 +37,7 @@ type ISS struct {
 	hard   hard
 	bodies slots.Bodies
 	// conf is the last configuration in the log, and epochConf the one that is active in the epoch: conf, unless that
-	// was decided in this epoch.
+	// was decided in this epoch. A change of the profile alone is active at once.
 	conf, epochConf protocol.Config
 	// unsettled is the configuration in the log after which no later epoch has an entry; 0: there is none.
 	//
@@ -89,16 +90,15 @@ type epochState struct {
 type counter struct{ slots, skipped uint64 }
 
 // New starts an instance from what its disk holds. set is the same on all members. New returns a
-// [*protocol.SettingsError] or a [*protocol.CorruptError].
+// [*protocol.SettingsError], a [*protocol.ProfileError] or a [*protocol.CorruptError].
 func New(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*ISS, error) {
-	cfg, quorums, err := slots.Flexible("iss", Settings, cfg, slices.Concat(Mutants[:], scripted[:]))
+	tuning, cfg, err := slots.NewTuning("iss", Settings, cfg, slices.Concat(Mutants[:], scripted[:]))
 	if err != nil {
 		return nil, err
 	}
 	s := &ISS{
-		cfg: cfg, opt: optionsOf(cfg.Own), set: set, quorums: quorums, chance: slots.Chance(cfg.Self),
-		committed:  rec.Base.Index,
-		epochState: epochState{top: rec.Base.Index}, members: members{self: cfg.Self, relayGroups: relay.Groups.In(cfg.Own)},
+		cfg: cfg, tuning: tuning, set: set, chance: slots.Chance(cfg.Self), committed: rec.Base.Index,
+		epochState: epochState{top: rec.Base.Index}, members: members{self: cfg.Self},
 		catchUp: catchUp{streaming: map[protocol.MemberID]bool{}},
 	}
 	if s.history, err = historyAt(set, &rec.Base); err != nil {
@@ -111,7 +111,7 @@ func New(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*I
 		return nil, err
 	}
 	s.log, s.conf, s.bodies = had.Log, had.Config, had.Bodies
-	if err := slots.Fit(quorums, &s.conf); err != nil {
+	if err := s.takeProfile(); err != nil {
 		return nil, err
 	}
 	s.epoch = s.history.Epoch()

@@ -28,6 +28,8 @@ const (
 	MutantWitnessAny     protocol.Mutant = "iss-votes-of-any-ballot"
 	MutantLogUnsent      protocol.Mutant = "iss-log-unsent"
 	MutantUsedUnheard    protocol.Mutant = "iss-used-unheard"
+
+	MutantProfileForgotten protocol.Mutant = "iss-profile-forgotten"
 )
 
 // twoRelays are clusters in which mutants of relays are found.
@@ -66,6 +68,7 @@ var scripted = [...]protocol.MutantInfo{
 		Does: "a leader that restarted declares that it never proposed where its disk has no vote"},
 	{Name: MutantPromiseEarly, Does: "an acceptor of a segment sends its promise before that is durable"},
 	{Name: MutantUsedUnheard, Does: "a leader uses up free slots only before values that their proposers send it"},
+	{Name: MutantProfileForgotten, Does: "a member that restarts has the settings of its flags, not those of the log"},
 	{Name: MutantBallotReused,
 		Does: "a member sends messages under a ballot of a segment before that is durable, and may use it twice"},
 }

@@ -311,8 +311,8 @@ func snapshotReceived(s *ISS, in protocol.SnapshotReceived) {
 	base := in.Base
 	base.Config = base.Config.Clone()
 	history, err := historyAt(s.set, &base)
-	if err != nil {
-		return // the caller has verified it
+	if err != nil || !s.tune(&base.Config) {
+		return // the caller has verified the history
 	}
 	s.emitCommitted()
 	s.disk.Install()

@@ -233,6 +233,9 @@ func (s *ISS) proposing() *protocol.Config {
 // their columns, and neither where a voter changes its zone.
 func (s *ISS) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
 	next, reason := slots.Changed(&s.conf, changes, s.quorums, s.knownOthers())
+	if reason == protocol.ReasonNone {
+		reason = s.tuning.Refuses(&s.cfg, &s.conf.Profile, &next.Profile)
+	}
 	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesAfter(s.log.Last())) &&
 		!carries(s.quorums, &s.conf, &next) {
 		reason = protocol.ReasonBodies

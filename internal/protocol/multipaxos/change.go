@@ -74,7 +74,11 @@ func proposedConfig(s *Paxos) *protocol.Config {
 
 // changed returns the configuration after the changes, or the reason for refusing them.
 func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
-	return slots.Changed(&s.conf, changes, s.quorums, s.others())
+	next, reason := slots.Changed(&s.conf, changes, s.quorums, s.others())
+	if reason == protocol.ReasonNone {
+		reason = s.tuning.Refuses(&s.cfg, &s.conf.Profile, &next.Profile)
+	}
+	return next, reason
 }
 
 // others is what this member, as the leader, knows of the other members.

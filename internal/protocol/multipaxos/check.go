@@ -33,9 +33,17 @@ func checkLog(s *Paxos) error {
 		return fmt.Errorf("disk: written %d of %d, decided %d, ballot in %d of %d", h.logged, s.log.Last(), h.commit, h.state,
 			s.disk.Written)
 	case len(s.conf.Members) > 0:
-		return errors.Join(s.conf.Validate(), slots.Fit(s.quorums, &s.conf))
+		return errors.Join(s.conf.Validate(), slots.Fit(s.quorums, &s.conf), checkProfile(s))
 	}
 	return nil
+}
+
+// checkProfile verifies that the settings are those of the active profile, unless this member stops because of that.
+func checkProfile(s *Paxos) error {
+	if s.stopped {
+		return nil
+	}
+	return s.tuning.Check(&s.conf.Profile)
 }
 
 func checkAcceptor(s *Paxos) error {

@@ -16,7 +16,7 @@
 //	read.go       read indexes
 //	change.go     membership; transfer.go: transfer of leadership
 //	relay.go      messages through relays
-//	settings.go   the settings of its own; info.go: what others know of the core
+//	settings.go   the settings of its own; tune.go: changes of settings; info.go: what others know of the core
 //	bodies.go     large values: their names, and which members have them
 //	disk.go       what is written, and what is durable; wrote.go: which records multi-Paxos writes
 //	check.go      the invariants; mutant.go: rules that can be broken on purpose

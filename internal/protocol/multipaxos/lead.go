@@ -17,6 +17,8 @@ type leading struct {
 	// heartbeatAt is when the next heartbeat is due. endAtHeartbeat is how many slots were decided at the last one.
 	heartbeatAt    time.Duration
 	endAtHeartbeat protocol.Index
+	// tunedAt is when the settings last changed; 0: they have not since this member led.
+	tunedAt time.Duration
 	// queue waits until something can be proposed, and has queued bytes. open is the bytes of what is
 	// proposed and not decided.
 	queue        []protocol.Entry
@@ -94,7 +96,7 @@ func (s *Paxos) removeDeparted() {
 
 // runLeaderTimers sends heartbeats, and steps down without an active quorum.
 func (s *Paxos) runLeaderTimers() {
-	if s.now >= s.quorumHeard()+s.cfg.ElectionTimeout || s.stalled() {
+	if s.now >= max(s.quorumHeard(), s.lead.tunedAt)+s.cfg.ElectionTimeout || s.stalled() {
 		s.stepDown()
 		return
 	}

@@ -135,6 +135,7 @@ func (s *Paxos) appendDecided(e protocol.Entry) {
 	if e.Kind == protocol.EntryConfig {
 		s.leaving = s.conf.All()
 		s.conf, _ = protocol.DecodeConfig(e.Payload) // it was checked when it was accepted
+		s.tune(&s.conf)
 	}
 	if e.BodySize > 0 && s.acc.Holds(&e) {
 		e.Form = protocol.FormWhole // also if the sender could not read the body
@@ -238,6 +239,9 @@ func snapshotReceived(s *Paxos, in protocol.SnapshotReceived) {
 	}
 	base := in.Base
 	base.Config = base.Config.Clone()
+	if !s.tune(&base.Config) {
+		return
+	}
 	s.emitCommitted()
 	if s.role == protocol.Leader {
 		s.stepDown() // another member leads, or did

@@ -30,6 +30,7 @@ const (
 	MutantCommitLate         protocol.Mutant = "paxos-commit-late"
 	MutantChangeUnasked      protocol.Mutant = "paxos-change-unasked"
 	MutantLeadUnasked        protocol.Mutant = "paxos-lead-unasked"
+	MutantProfileForgotten   protocol.Mutant = "paxos-profile-forgotten"
 )
 
 // twoRelays are clusters in which mutants of relays are found.
@@ -72,4 +73,5 @@ var Mutants = [...]protocol.MutantInfo{
 // scripted are mutants that need a certain order of events, which random runs hardly find. A script plays it.
 var scripted = [...]protocol.MutantInfo{
 	{Name: MutantChangeUnasked, Does: "a leader proposes to other voters without asking them for promises first"},
+	{Name: MutantProfileForgotten, Does: "a member that restarts has the settings of its flags, not those of the log"},
 }

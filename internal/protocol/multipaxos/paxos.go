@@ -9,11 +9,14 @@ import (
 	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Paxos is one instance of multi-Paxos on one member. See protocol.Core for how to use it.
 type Paxos struct {
-	cfg protocol.Settings
+	// cfg are the settings under the profile of conf, and tuning derives them.
+	cfg    protocol.Settings
+	tuning slots.Tuning
 	// quorums are those of the two phases. They fit the voters of every active configuration.
 	quorums quorum.System
 	// relayGroups is the number of groups into which this member divides the others; 0: it sends to all directly.
@@ -59,10 +62,15 @@ type Paxos struct {
 	stopped bool
 }
 
-// New starts an instance from what its disk holds. It returns a [*protocol.SettingsError] or a
-// [*protocol.CorruptError].
+// New starts an instance from what its disk holds. It returns a [*protocol.SettingsError], a
+// [*protocol.ProfileError] or a [*protocol.CorruptError].
 func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
-	cfg, quorums, err := slots.Flexible("multi-paxos", Settings, cfg, slices.Concat(Mutants[:], scripted[:]))
+	return NewWithin(Settings, cfg, rec)
+}
+
+// NewWithin is New for a protocol that consists of this one and has more settings.
+func NewWithin(own setting.Table, cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
+	tuning, cfg, err := slots.NewTuning("multi-paxos", own, cfg, slices.Concat(Mutants[:], scripted[:]))
 	if err != nil {
 		return nil, err
 	}
@@ -70,13 +78,18 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := slots.Fit(quorums, &had.Config); err != nil {
-		return nil, err
-	}
 	s := &Paxos{
-		cfg: cfg, quorums: quorums, relayGroups: relay.Groups.In(cfg.Own), chance: slots.Chance(cfg.Self), log: had.Log,
-		conf: had.Config, bodies: had.Bodies,
+		cfg: cfg, tuning: tuning, chance: slots.Chance(cfg.Self), log: had.Log, conf: had.Config, bodies: had.Bodies,
 		committed: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
+	}
+	if cfg.Mutant != MutantProfileForgotten {
+		if _, err := s.tuning.Follow(&s.cfg, &s.conf.Profile); err != nil {
+			return nil, err
+		}
+	}
+	s.setOwn()
+	if err := slots.Fit(s.quorums, &s.conf); err != nil {
+		return nil, err
 	}
 	last := s.log.Last()
 	s.acc = paxos.NewAcceptor(paxos.All, last)

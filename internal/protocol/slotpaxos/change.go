@@ -65,7 +65,32 @@ func (s *Paxos) proposed() *protocol.Config {
 
 // changed returns the configuration after the changes, or the reason for refusing them.
 func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
-	return slots.Changed(&s.conf, changes, quorum.System{}, s.others())
+	next, reason := slots.Changed(&s.conf, changes, quorum.System{}, s.others())
+	if reason == protocol.ReasonNone {
+		reason = s.tuning.Refuses(&s.cfg, &s.conf.Profile, &next.Profile)
+	}
+	return next, reason
+}
+
+// tune changes the settings to those under the profile of a configuration that becomes active, and lets what waits
+// follow them. It reports whether this member continues: it stops if its program cannot have the profile. No rule of
+// safety or of reads depends on these settings, and members may differ in them.
+func (s *Paxos) tune(c *protocol.Config) bool {
+	changed, err := s.tuning.Follow(&s.cfg, &c.Profile)
+	if err != nil {
+		s.out.Unusable, s.stopped = err, true
+		return false
+	}
+	if changed {
+		if s.tunedAt = s.now; s.role == protocol.Leader {
+			s.lead.heartbeatAt = s.now // the others learn by it that the profile is decided
+		}
+		s.resetElectionTimer()
+		if r := &s.reads; len(r.asked) > 0 {
+			r.again, r.until = min(r.again, s.now+s.cfg.Heartbeat), min(r.until, s.now+s.cfg.ElectionTimeout)
+		}
+	}
+	return true
 }
 
 // others is the leader's view of the other members.

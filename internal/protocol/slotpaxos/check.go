@@ -24,7 +24,10 @@ func checkLog(s *Paxos) error {
 	case s.committed != s.settled() && s.started:
 		return fmt.Errorf("last %d, settled %d, handed over %d", s.log.Last(), s.settled(), s.committed)
 	case len(s.conf.Members) > 0:
-		return s.conf.Validate()
+		if err := s.conf.Validate(); err != nil || s.stopped {
+			return err
+		}
+		return s.tuning.Check(&s.conf.Profile)
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ func (s *Paxos) trackPeers() {
 
 // runLeaderTimers does the periodic work of a leader.
 func (s *Paxos) runLeaderTimers() {
-	if s.now >= s.quorumHeard()+s.cfg.ElectionTimeout ||
+	if s.now >= max(s.quorumHeard(), s.tunedAt)+s.cfg.ElectionTimeout ||
 		s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
 		s.stepDown()
 		return

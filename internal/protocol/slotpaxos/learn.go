@@ -24,6 +24,7 @@ func (s *Paxos) learn(e protocol.Entry) {
 	if e.Kind == protocol.EntryConfig {
 		s.leaving = s.conf.All()
 		s.conf, _ = protocol.DecodeConfig(e.Payload) // it was checked when it was accepted
+		s.tune(&s.conf)
 	}
 	s.accepted(&e) // proposals that wait for more than acceptance are answered later
 	stored := s.unstored(e)
@@ -125,6 +126,9 @@ func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
 	}
 	base := in.Base
 	base.Config = base.Config.Clone()
+	if !s.tune(&base.Config) {
+		return
+	}
 	s.emitCommitted()
 	has := slots.After(&base)
 	s.log, s.conf, s.bodies, s.committed = log{has.Log, chain}, has.Config, has.Bodies, base.Index

@@ -5,11 +5,15 @@ import (
 
 	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Paxos is one instance on one member. See protocol.Core for how to use it.
 type Paxos struct {
-	cfg protocol.Settings
+	// cfg are the settings under the profile of conf, and tuning derives them. tunedAt is when they last changed.
+	cfg     protocol.Settings
+	tuning  slots.Tuning
+	tunedAt time.Duration
 
 	// now and out belong to the current step. inbox are messages of this member to itself.
 	now   time.Duration
@@ -53,9 +57,9 @@ type Paxos struct {
 }
 
 // New starts an instance from what its disk holds. It returns a [*protocol.SettingsError], a
-// [*protocol.SectionError] or a [*protocol.CorruptError].
+// [*protocol.ProfileError], a [*protocol.SectionError] or a [*protocol.CorruptError].
 func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
-	cfg, err := slots.Settings("slotpaxos", cfg, Mutants[:])
+	tuning, cfg, err := slots.NewTuning("slotpaxos", setting.Table{}, cfg, Mutants[:])
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +72,12 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 		return nil, err
 	}
 	s := &Paxos{
-		cfg: cfg, chance: slots.Chance(cfg.Self), ballot: Ballot(rec.State.Term),
+		cfg: cfg, tuning: tuning, chance: slots.Chance(cfg.Self), ballot: Ballot(rec.State.Term),
 		log: log{had.Log, chain}, conf: had.Config, bodies: had.Bodies, committed: rec.Base.Index,
 		streaming: map[protocol.MemberID]bool{},
+	}
+	if _, err := s.tuning.Follow(&s.cfg, &s.conf.Profile); err != nil {
+		return nil, err
 	}
 	if err := s.loadCells(rec.Cells); err != nil {
 		return nil, err

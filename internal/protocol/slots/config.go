@@ -40,8 +40,11 @@ func Changed(
 	switch {
 	case reason != protocol.ReasonNone:
 		return next, reason
-	case len(protocol.EncodeConfig(next)) > protocol.MaxConfigBytes && len(next.Members) > len(c.Members):
+	case len(protocol.EncodeConfig(next)) > protocol.MaxConfigBytes &&
+		(len(next.Members) > len(c.Members) || !next.Profile.Equal(&c.Profile)):
 		return next, protocol.ReasonTooLarge
+	case !next.Profile.Equal(&c.Profile):
+		return next, protocol.ReasonNone // the members are the same
 	case misfit(&next, quorums) != protocol.ReasonNone:
 		return next, misfit(&next, quorums)
 	case SameQuorums(quorums, c, &next):

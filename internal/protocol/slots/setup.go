@@ -10,36 +10,30 @@ import (
 )
 
 // Settings returns the settings of a protocol that has only whole copies and majorities, with defaults for what is
-// not set. The error is a [*protocol.SettingsError].
-func Settings(name string, cfg protocol.Settings, mutants []protocol.MutantInfo) (protocol.Settings, error) {
-	cfg, quorums, err := Flexible(name, setting.Table{}, cfg, mutants)
-	if err == nil && !quorums.Majority() {
-		err = &protocol.SettingsError{Detail: name + " knows majorities only"}
+// not set, under the profile that its disk has. The error is a [*protocol.SettingsError] or a [*protocol.ProfileError].
+func Settings(
+	name string, cfg protocol.Settings, mutants []protocol.MutantInfo, rec *protocol.Recovered,
+) (protocol.Settings, error) {
+	t, cfg, err := NewTuning(name, setting.Table{}, cfg, mutants)
+	if err != nil {
+		return cfg, err
 	}
+	p := LastProfile(rec)
+	_, err = t.Follow(&cfg, &p)
 	return cfg, err
 }
 
-// Flexible returns the settings of a protocol with a table of its own whose quorums need not be majorities, and the
-// quorums. The error is a [*protocol.SettingsError].
-func Flexible(
-	name string, own setting.Table, cfg protocol.Settings, mutants []protocol.MutantInfo,
-) (protocol.Settings, quorum.System, error) {
-	cfg, err := cfg.WithDefaults()
-	if err == nil {
-		err = cfg.Complete(own)
-	}
-	if err != nil {
-		return cfg, quorum.System{}, err
-	}
-	quorums := quorum.Setting.In(cfg.Own)
+// allowed checks complete settings. mutants are those that the protocol has; nil: all. The error is a
+// [*protocol.SettingsError].
+func allowed(name string, cfg *protocol.Settings, mutants []protocol.MutantInfo) error {
 	known := func(i protocol.MutantInfo) bool { return i.Name == cfg.Mutant }
 	switch {
 	case cfg.Placement != protocol.PlacementCopy:
-		err = &protocol.SettingsError{Detail: name + " knows whole copies only"}
-	case cfg.Mutant != "" && !slices.ContainsFunc(mutants, known):
-		err = &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", cfg.Mutant)}
+		return &protocol.SettingsError{Detail: name + " knows whole copies only"}
+	case cfg.Mutant != "" && mutants != nil && !slices.ContainsFunc(mutants, known):
+		return &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", cfg.Mutant)}
 	}
-	return cfg, quorums, err
+	return nil
 }
 
 // Fit checks that the voters of a configuration, in their zones, can form the quorums. A member that does not know the

@@ -7,6 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/protocol/multipaxos"
 	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
@@ -22,7 +23,8 @@ type WPaxos struct {
 	owns paxos.Ballot
 }
 
-// New starts a group from what its disk holds. It returns a [*protocol.SettingsError] or a [*protocol.CorruptError].
+// New starts a group from what its disk holds. It returns a [*protocol.SettingsError], a [*protocol.ProfileError] or
+// a [*protocol.CorruptError].
 func New(cfg protocol.Settings, rec protocol.Recovered) (*WPaxos, error) {
 	var err error
 	if cfg.Mutant, err = innerMutant(cfg.Mutant); err != nil {
@@ -34,9 +36,12 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*WPaxos, error) {
 	if err = cfg.Complete(Settings); err != nil {
 		return nil, err
 	}
+	// The members and their profile never change, so the base has it.
+	if cfg, err = common.Tuned(cfg, Settings, &rec.Base.Config.Profile); err != nil {
+		return nil, err
+	}
 	how := Steal.In(cfg.Own)
-	cfg.Own = multipaxos.Settings.Only(cfg.Own)
-	core, err := multipaxos.New(cfg, rec)
+	core, err := multipaxos.NewWithin(Settings, cfg, rec)
 	if err != nil {
 		return nil, err
 	}
