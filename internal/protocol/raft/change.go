@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/braidlog/braid/internal/protocol/raft/code"
@@ -13,10 +14,37 @@ import (
 
 // configChanged continues under another configuration.
 func (r *Raft) configChanged() {
+	r.tune()
 	if r.role == protocol.Leader {
 		r.lead.track(&r.members, r.cfg.Self, r.log.Last, r.now)
 		r.confirmReads() // fewer may be needed now, who have all answered
 	}
+}
+
+// tune continues under the settings of the active profile.
+func (r *Raft) tune() {
+	if r.tuned == r.members.Settings {
+		return
+	}
+	r.tuned = r.members.Settings
+	r.cfg = *r.tuned
+	switch {
+	case r.role == protocol.Leader:
+		r.lead.beat = min(r.lead.beat, r.now+r.cfg.Heartbeat)
+	case r.started:
+		r.rest()
+	}
+}
+
+// usable reports whether this program can have the profile of a configuration. If it cannot, this member stops.
+func (r *Raft) usable(c *protocol.Config) bool {
+	err := r.members.Usable(c)
+	if err == nil {
+		return true
+	}
+	errors.As(err, &r.out.Unusable)
+	r.stopped = true
+	return false
 }
 
 func (r *Raft) proposeChange(in protocol.ProposeChange) {
@@ -46,6 +74,9 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	if n := len(protocol.EncodeConfig(next)); reason == protocol.ReasonNone && n > protocol.MaxConfigBytes &&
 		n > len(protocol.EncodeConfig(*r.members.Config)) {
 		reason = protocol.ReasonTooLarge
+	}
+	if reason == protocol.ReasonNone && r.members.Usable(&next) != nil {
+		reason = protocol.ReasonSettings
 	}
 	if reason == protocol.ReasonNone && r.cfg.Placement == protocol.PlacementRS &&
 		(members.Joins(&next) || !members.SameVoters(&next, r.members.Config)) {
@@ -105,7 +136,7 @@ func targetEntry(in *protocol.ProposeChange) protocol.Entry {
 	return e
 }
 
-// onTarget changes to a configuration that another member sent, if it has other members. Whether
+// onTarget changes to a configuration that another member sent, if it has other members or a newer profile. Whether
 // only its addresses are newer cannot be seen. That member does not learn of a refusal.
 func (r *Raft) onTarget(e *protocol.Entry) {
 	target, err := protocol.DecodeConfig(e.Payload)
@@ -113,7 +144,7 @@ func (r *Raft) onTarget(e *protocol.Entry) {
 		return
 	}
 	next, ok := r.members.Config.Follow(&target)
-	if ok && (next.Slots != r.members.Config.Slots || !slices.Equal(next.Removed, r.members.Config.Removed) ||
+	if ok && (!next.Profile.Equal(&r.members.Config.Profile) || next.Slots != r.members.Config.Slots || !slices.Equal(next.Removed, r.members.Config.Removed) ||
 		!members.SameVoters(&next, r.members.Config)) {
 		r.proposeChange(protocol.ProposeChange{ID: e.ID, Target: &target})
 	}
@@ -232,7 +263,9 @@ func (r *Raft) appendConfig(c protocol.Config, id protocol.ProposalID) {
 	e := protocol.Entry{Kind: protocol.EntryConfig, ID: id, Payload: protocol.EncodeConfig(c)}
 	e.SealPayload()
 	r.appendOwn(&e, make([]byte, protocol.HeadSize))
-	r.members.Append(e.Index, c)
+	if err := r.members.Append(e.Index, c); err != nil {
+		panic(err) // the profile is the active one, or usable as proposeChange saw
+	}
 	r.configChanged()
 }
 

@@ -56,7 +56,8 @@ func checkRole(r *Raft) error {
 			return fmt.Errorf("stands, but voted for %s", r.vote)
 		}
 	}
-	if r.role == protocol.Follower && r.leader != 0 && r.votes.stand < r.votes.heard+r.cfg.ElectionTimeout {
+	promise, _ := r.members.Promise(r.commit)
+	if r.role == protocol.Follower && r.leader != 0 && r.votes.stand < r.votes.heard+promise {
 		return fmt.Errorf("stands at %s, but heard of leader %s at %s", r.votes.stand, r.leader, r.votes.heard)
 	}
 	if r.role != protocol.Leader && (len(l.peers) > 0 || l.ready || r.leader == r.cfg.Self) {

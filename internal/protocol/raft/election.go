@@ -21,13 +21,14 @@ const soonTries = 2
 // soon as votes may be given again. If that failed twice, chance decides.
 func (r *Raft) timeout() time.Duration {
 	random := r.chance.draw()
+	promise, _ := r.members.Promise(r.commit)
 	switch ranked := r.cfg.Leaders != protocol.LeadersAny; {
 	case ranked && r.votes.tries == 0:
-		return r.cfg.ElectionTimeout + r.turn(random)
+		return promise + r.turn(random)
 	case ranked && r.votes.tries <= soonTries && r.role != protocol.Candidate:
 		return r.cfg.Stagger + r.turn(random)
 	}
-	return r.cfg.ElectionTimeout + time.Duration(random%uint64(r.cfg.ElectionTimeout))
+	return promise + time.Duration(random%uint64(promise))
 }
 
 // turn is how long this member waits for those with a lower rank (docs/internals/niagara.md, 3.4: rank ×
@@ -41,7 +42,8 @@ func (r *Raft) turn(random uint64) time.Duration {
 // the same time, but none before its own leader's lease is over and votes may be given again.
 func (r *Raft) suspect(id protocol.MemberID) {
 	if r.cfg.Leaders != protocol.LeadersAny && r.role == protocol.Follower && r.leader == id {
-		r.votes.stand = min(r.votes.stand, max(r.now, r.votes.heard+r.cfg.ElectionTimeout)+r.turn(r.chance.draw()))
+		promise, _ := r.members.Promise(r.commit)
+		r.votes.stand = min(r.votes.stand, max(r.now, r.votes.heard+promise)+r.turn(r.chance.draw()))
 	}
 }
 
@@ -52,7 +54,8 @@ func (r *Raft) sticky() bool {
 	if r.role == protocol.Leader {
 		return true // check-quorum ends it in time
 	}
-	return r.now < r.votes.heard+r.cfg.ElectionTimeout && (r.leader != 0 || r.cfg.LeaseReads)
+	promise, leases := r.members.Promise(r.commit)
+	return r.now < r.votes.heard+promise && (r.leader != 0 || leases)
 }
 
 // alone reports whether this member decides on its own. Then it need not wait before it leads,
@@ -271,7 +274,7 @@ func (r *Raft) stepDown(leader protocol.MemberID) {
 }
 
 func (r *Raft) tickLeader() {
-	if r.now >= r.lead.heard(r.members.Confirmers(r.members.Voters), r.cfg.Self, r.now)+r.cfg.ElectionTimeout ||
+	if r.now >= r.lead.heard(r.members.Confirmers(r.members.Voters), r.cfg.Self, r.now)+r.members.Strict(r.commit) ||
 		r.diskStalled() {
 		r.follow(r.term, 0)
 		return

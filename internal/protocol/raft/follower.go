@@ -76,7 +76,7 @@ func (r *Raft) diverges(m message.Message, decided []protocol.Entry) bool {
 }
 
 // store takes over the entries after prev, which match the log up to prev. It reports
-// false if they are malformed; then nothing is taken.
+// false if they are malformed, or have a profile that this program cannot have; then nothing is taken.
 func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 	if r.cfg.Mutant == MutantTruncateAlways && len(entries) > 0 && prev < r.log.Last {
 		r.cutLog(prev + 1)
@@ -89,7 +89,7 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 	configs := 0
 	for i := range entries {
 		if entries[i].Kind == protocol.EntryConfig {
-			if _, err := protocol.DecodeConfig(entries[i].Payload); err != nil {
+			if c, err := protocol.DecodeConfig(entries[i].Payload); err != nil || !r.usable(&c) {
 				return false
 			}
 			configs++
@@ -111,7 +111,7 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 		r.out.Entry(&entries[i])
 		if configs > 0 && entries[i].Kind == protocol.EntryConfig {
 			c, _ := protocol.DecodeConfig(entries[i].Payload)
-			r.members.Append(entries[i].Index, c)
+			_ = r.members.Append(entries[i].Index, c) // it is usable
 		}
 	}
 	if configs > 0 {

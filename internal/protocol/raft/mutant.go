@@ -54,6 +54,15 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantCommitUnverified, Does: "a follower takes over the leader's commit index beyond what it knows to match"},
 	{Name: MutantLeaseIgnoresDrift, Does: "a leader trusts its lease for a whole election timeout and once more, " +
 		"whatever clocks do", In: mutant.Cluster{Nodes: 5}},
+	{Name: members.MutantLeaseByMajority, Does: "a lease of another length counts for all members once a majority has " +
+		"acknowledged its profile"},
+	{Name: members.MutantLeaseAtOnce, Does: "a longer lease, and one that was switched on, counts at once"},
+	{Name: members.MutantShortenLate, Does: "a leader shortens its lease when the profile is decided, voters their " +
+		"promise when they have it"},
+	{Name: members.MutantPromiseNewest, Does: "a voter promises what the newest profile in its log says, decided or not"},
+	{Name: members.MutantPromiseDecided, Does: "a voter promises what the last profile says that it knows to be decided"},
+	{Name: members.MutantLaggardCounts, Does: "a member counts for a lease although it has none of the leader's " +
+		"configurations"},
 	{Name: MutantPromiseOfTerm, Does: "a member that entered a higher term without a vote forgets what it promised to " +
 		"the leader of the term before", In: mutant.Cluster{Nodes: 5}},
 	{Name: MutantVoteIgnoresLog, Does: "a member votes for candidates whose log is behind its own"},

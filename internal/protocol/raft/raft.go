@@ -16,8 +16,10 @@ import (
 
 // Raft is one instance of Raft on one member. See protocol.Core for how to use it.
 type Raft struct {
-	cfg protocol.Settings
-	log raftlog.Log
+	// cfg are the settings under the active profile, which were tuned at the last look.
+	cfg   protocol.Settings
+	tuned *protocol.Settings
+	log   raftlog.Log
 	// members are the configurations of the log. Members that only other instances have, a leader has
 	// as peers that are removed here, and gives them no deadline to leave.
 	members members.Configs
@@ -66,7 +68,8 @@ type Raft struct {
 
 // New starts an instance from what its disk holds. A new cluster's first members start from
 // Recovered.Base.Config and a base index of 0; a member that joins starts from the zero Recovered
-// and waits for a leader. It returns a [*protocol.SettingsError] or a [*protocol.CorruptError].
+// and waits for a leader. It returns a [*protocol.SettingsError], a [*protocol.CorruptError] or a
+// [*protocol.ProfileError].
 func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 	cfg, err := withDefaults(cfg)
 	if err != nil {
@@ -90,7 +93,9 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 	if err := checkVoters(&r.cfg, len(rec.Base.Config.Voters())); err != nil {
 		return nil, err
 	}
-	r.members = members.Start(&rec.Base, &r.cfg)
+	if r.members, err = members.Start(&rec.Base, &r.cfg); err != nil {
+		return nil, err
+	}
 	r.bodies.Coded.Last = rec.Base.Index
 	r.bodies.Missing = rec.Base.Index > 0
 	if err := r.load(rec.Entries); err != nil {
@@ -129,7 +134,9 @@ func (r *Raft) load(entries []protocol.Entry) error {
 			if err != nil {
 				return err
 			}
-			r.members.Append(e.Index, c)
+			if err := r.members.Append(e.Index, c); err != nil {
+				return err
+			}
 		}
 		r.log.Append(e)
 		r.bodies.note(&e)

@@ -1,7 +1,7 @@
 package raft
 
 import (
-	"time"
+	"math"
 
 	"github.com/braidlog/braid/internal/protocol/raft/effects"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
@@ -126,7 +126,7 @@ func (r *Raft) confirmReads() {
 }
 
 // leased reports whether no other leader can have been elected yet: a quorum answered something
-// that we sent less than an election timeout ago, and votes for no one until its own clock says
+// that we sent less than a lease ago (members.Configs.Lease), and votes for no one until its own clock says
 // that the timeout is over. A member that a transfer tells to stand for election does not wait,
 // whenever that message arrives, so there is no lease after a transfer. r.now was read after the
 // read was asked for. A lease that was valid then is enough, however much time has passed since
@@ -135,20 +135,21 @@ func (r *Raft) leased() bool {
 	if !r.cfg.LeaseReads || r.lead.hand.sent {
 		return false
 	}
-	v := r.members.Confirmers(r.members.Deciders()).Agreed(func(id protocol.MemberID) uint64 {
+	// For each member the instant + 1ns at which its last answer is too old.
+	until := r.members.Confirmers(r.members.Deciders()).Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
-			return message.Stamp(r.now)
+			return math.MaxUint64
 		}
-		if p := r.lead.peer(id); p != nil {
-			return p.Confirmed
+		p := r.lead.peer(id)
+		if p == nil || p.Confirmed == 0 {
+			return 0
 		}
-		return 0
+		if r.cfg.Mutant == MutantLeaseIgnoresDrift {
+			return p.Confirmed + 2*uint64(r.cfg.ElectionTimeout)
+		}
+		return p.Confirmed + uint64(r.members.Lease(id, p.Match, r.commit))
 	})
-	length := r.cfg.ElectionTimeout - r.cfg.MaxClockDrift
-	if r.cfg.Mutant == MutantLeaseIgnoresDrift {
-		length = 2 * r.cfg.ElectionTimeout
-	}
-	return v != 0 && r.now < time.Duration(v-1)+length
+	return message.Stamp(r.now) < until
 }
 
 // serve answers a read.

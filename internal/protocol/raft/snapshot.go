@@ -96,6 +96,8 @@ func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 		// Our log has all of it, and perhaps more that was acknowledged. Only the commit index is
 		// new.
 		r.raise(in.Base.Index)
+	case !r.usable(&in.Base.Config):
+		return
 	default:
 		r.install(in.Base)
 	}
@@ -117,7 +119,7 @@ func (r *Raft) install(base protocol.Base) {
 	r.disk.Cut(1)
 	r.bodies.Coded.Install(base.Index)
 	r.bodies.Bodies.Install()
-	r.members.Install(&base)
+	_ = r.members.Install(&base) // its profile is usable
 	r.commit, r.given, r.verified = base.Index, base.Index, base.Index
 	r.lanes.Installed(r.seeLanes(), &base)
 	r.out.Record(protocol.Record{Kind: protocol.RecordBase, Base: &base})

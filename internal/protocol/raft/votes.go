@@ -10,7 +10,7 @@ import (
 // votes is when a member stands for election, and who voted for it.
 type votes struct {
 	// heard is when the leader was last heard from. stand is when to stand for election; while a
-	// leader is known, not before heard + ElectionTimeout.
+	// leader is known, not before what was promised to it is over.
 	heard, stand time.Duration
 	// tries counts how often this member stood since it last heard from a leader or voted.
 	tries int

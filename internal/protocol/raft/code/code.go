@@ -11,9 +11,11 @@ import (
 
 // code is CRaft's placement (docs/internals/craft.md): a member gets the row of its slot of every body,
 // which takes 1/k of the bytes, and where too few members take rows, whole bodies.
+//
+// With placement copy nothing is coded, every member gets whole bodies, and a majority makes them safe: it is the same
+// with k = 1 always. So a cluster can change between the two, and entries that were coded before are still treated as
+// coded.
 type code struct {
-	// most bounds k; 0: a majority less one.
-	most int
 	// off: nothing is coded before that instant.
 	off time.Duration
 	// stalled is an instant + 1ns, 0 for not: since when the first coded entry that is not
@@ -44,7 +46,7 @@ func (c *code) K(v *View) uint8 {
 
 // KOf is k if the other voters that may be expected to store their rows soon are those that are counted.
 func (c *code) KOf(v *View, counted func(protocol.MemberID) bool) uint8 {
-	if c.most == 1 || v.Members.Config.Joint() || v.Members.At > v.Commit || v.Members.Config.Slots == 0 {
+	if v.most() == 1 || v.Members.Config.Joint() || v.Members.At > v.Commit || v.Members.Config.Slots == 0 {
 		return 1
 	}
 	n := len(v.Members.Voters.Incoming)
@@ -64,10 +66,18 @@ func (c *code) KOf(v *View, counted func(protocol.MemberID) bool) uint8 {
 // limit is the largest k with these voters when all are alive.
 func (c *code) limit(v *View) int {
 	q := quorum.Size(len(v.Members.Voters.Incoming))
-	if c.most == 0 {
+	if v.most() == 0 {
 		return q - 1
 	}
-	return min(c.most, q)
+	return min(v.most(), q)
+}
+
+// most bounds k; 0: a majority less one.
+func (v *View) most() int {
+	if v.Settings.Placement == protocol.PlacementCopy {
+		return 1
+	}
+	return v.Settings.MaxK
 }
 
 func (c *code) Uncode(v *View) { c.off = v.Now + v.Settings.ElectionTimeout }

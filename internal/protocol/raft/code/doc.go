@@ -2,7 +2,7 @@
 // entry is stored safely enough to be committed, and who has to hold bodies whole. Its functions decide from a View of
 // their member; what is to be sent or appended they return.
 //
-// How to read: view.go (what is seen of the member), placement.go with copy.go, code.go (rows and when they are
+// How to read: view.go (what is seen of the member), placement.go, code.go (rows and when they are
 // enough), rs.go, lag.go (who is too far behind to be counted on), upgrade.go (whole copies where rows are too few),
 // coded.go and bodies.go (the coded entries of the log, and what the owner knows of bodies), holdings.go (who holds
 // what), restripe.go (changes of the members). mutant.go names the rules that tests break deliberately.

@@ -9,7 +9,7 @@ import (
 // entry is stored safely enough to be committed. Elections, log matching, membership and reads do
 // not depend on it. A new leader makes bodies whole under any placement.
 //
-// The interface is cut so that these fit behind it: copies (copy.go); Reed–Solomon
+// The interface is cut so that these fit behind it: copies and Reed–Solomon
 // fragments (code.go, rs.go); and confirmation, where Frame replaces payloads by references.
 type Placement interface {
 	// K is the k for a body that is appended now; 1: it is not coded.
@@ -37,13 +37,10 @@ type Placement interface {
 	Reset()
 }
 
-// New makes the placement of the settings.
+// New makes the placement of the settings. It follows when these change between copies and fragments.
 func New(s *protocol.Settings) Placement {
-	switch s.Placement {
-	case protocol.PlacementCode:
-		return &code{most: s.MaxK}
-	case protocol.PlacementRS:
-		return &rs{code{most: s.MaxK}}
+	if s.Placement == protocol.PlacementRS {
+		return &rs{}
 	}
-	return copies()
+	return &code{}
 }

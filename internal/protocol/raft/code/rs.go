@@ -11,7 +11,7 @@ func (c *rs) K(v *View) uint8 {
 	if v.Members.Config.Slots == 0 {
 		return 1
 	}
-	return uint8(c.most)
+	return uint8(v.most())
 }
 
 func (c *rs) KOf(v *View, _ func(protocol.MemberID) bool) uint8 { return c.K(v) }

@@ -21,25 +21,36 @@ type Configs struct {
 	// Others are the members that other instances have, ascending; see protocol.Retain.
 	Others []protocol.MemberID
 
+	// Settings are those under the active profile. They are replaced, not changed.
+	Settings *protocol.Settings
+
 	settings *protocol.Settings
+	born     protocol.Settings // what the member was started with
 }
 
 type config struct {
-	index  protocol.Index
-	config protocol.Config
+	index    protocol.Index
+	config   protocol.Config
+	settings *protocol.Settings
 }
 
-// Start makes the configurations of a log that begins after a base. It keeps the settings, which it only reads.
-func Start(base *protocol.Base, s *protocol.Settings) Configs {
-	c := Configs{settings: s, Seat: int(s.Instance) - 1}
-	c.Append(base.Index, base.Config.Clone())
-	return c
+// Start makes the configurations of a log that begins after a base. It keeps the settings, which it only reads, and
+// which are complete. The error is a [*protocol.ProfileError].
+func Start(base *protocol.Base, s *protocol.Settings) (Configs, error) {
+	c := Configs{settings: s, born: *s, Seat: int(s.Instance) - 1}
+	return c, c.Append(base.Index, base.Config.Clone())
 }
 
-// Append makes the configuration of an entry active that was just appended.
-func (c *Configs) Append(at protocol.Index, next protocol.Config) {
-	c.all = append(c.all, config{at, next})
+// Append makes the configuration of an entry active that was just appended, unless its profile is not usable. The
+// error is a [*protocol.ProfileError].
+func (c *Configs) Append(at protocol.Index, next protocol.Config) error {
+	s, err := c.tuned(&next.Profile)
+	if err != nil {
+		return err
+	}
+	c.all = append(c.all, config{at, next, s})
 	c.activate()
+	return nil
 }
 
 // Cut removes the configurations of entries from an index on, and reports whether there were any.
@@ -66,15 +77,21 @@ func (c *Configs) Compact(to protocol.Index) {
 	c.activate()
 }
 
-// Install starts again after a base, whose configuration it keeps.
-func (c *Configs) Install(base *protocol.Base) {
-	c.all = append(c.all[:0], config{base.Index, base.Config})
+// Install starts again after a base, whose configuration it keeps, unless its profile is not usable. The error is a
+// [*protocol.ProfileError].
+func (c *Configs) Install(base *protocol.Base) error {
+	s, err := c.tuned(&base.Config.Profile)
+	if err != nil {
+		return err
+	}
+	c.all = append(c.all[:0], config{base.Index, base.Config, s})
 	c.activate()
+	return nil
 }
 
 func (c *Configs) activate() {
 	last := &c.all[len(c.all)-1]
-	c.Config, c.At = &last.config, last.index
+	c.Config, c.At, c.Settings = &last.config, last.index, last.settings
 	c.Voters = quorum.Of(c.Config)
 	c.Voters.Need = c.settings.ReadQuorum
 }

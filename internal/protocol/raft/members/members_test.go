@@ -19,11 +19,12 @@ func configOf(ids ...protocol.MemberID) protocol.Config {
 
 // TestTheLastConfigurationIsActive: as the log grows, is cut and compacted.
 func TestTheLastConfigurationIsActive(t *testing.T) {
-	c := Start(&protocol.Base{Index: 10, Config: configOf(1, 2, 3)}, &protocol.Settings{Instance: 2})
+	c, err := Start(&protocol.Base{Index: 10, Config: configOf(1, 2, 3)}, &protocol.Settings{Instance: 2})
+	require.NoError(t, err)
 	require.Equal(t, 1, c.Seat)
 	require.Nil(t, c.Before())
-	c.Append(12, configOf(1, 2, 3, 4))
-	c.Append(20, configOf(1, 2))
+	require.NoError(t, c.Append(12, configOf(1, 2, 3, 4)))
+	require.NoError(t, c.Append(20, configOf(1, 2)))
 	require.Equal(t, protocol.Index(20), c.At)
 	require.Len(t, c.Voters.Incoming, 2)
 	require.True(t, c.Before().Voter(4))
@@ -43,7 +44,7 @@ func TestTheLastConfigurationIsActive(t *testing.T) {
 	require.True(t, c.Cut(11))
 	require.Equal(t, protocol.Index(10), c.At, "the base's configuration stays")
 
-	c.Append(11, configOf(7))
+	require.NoError(t, c.Append(11, configOf(7)))
 	c.Compact(11)
 	require.True(t, c.Alone(7))
 	_, ok = c.Slot(1)
@@ -53,8 +54,9 @@ func TestTheLastConfigurationIsActive(t *testing.T) {
 // TestQuorumsMeet: those that confirm a leader meet those that elect, for all quorums that may be set.
 func TestQuorumsMeet(t *testing.T) {
 	for read := 2; read <= 3; read++ {
-		c := Start(&protocol.Base{Config: configOf(1, 2, 3)},
+		c, err := Start(&protocol.Base{Config: configOf(1, 2, 3)},
 			&protocol.Settings{Instance: 1, ReadQuorum: read, WriteQuorum: 3})
+		require.NoError(t, err)
 		require.Equal(t, read, c.Deciders().Need)
 		require.Equal(t, 3, c.Writers().Need)
 		require.Equal(t, 4, c.Confirmers(c.Deciders()).Need+read)
