@@ -1,7 +1,6 @@
 package raft
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/braidlog/braid/internal/protocol/raft/code"
@@ -42,8 +41,7 @@ func (r *Raft) usable(c *protocol.Config) bool {
 	if err == nil {
 		return true
 	}
-	errors.As(err, &r.out.Unusable)
-	r.stopped = true
+	r.out.Unusable, r.stopped = err, true
 	return false
 }
 
@@ -144,8 +142,9 @@ func (r *Raft) onTarget(e *protocol.Entry) {
 		return
 	}
 	next, ok := r.members.Config.Follow(&target)
-	if ok && (!next.Profile.Equal(&r.members.Config.Profile) || next.Slots != r.members.Config.Slots || !slices.Equal(next.Removed, r.members.Config.Removed) ||
-		!members.SameVoters(&next, r.members.Config)) {
+	have := r.members.Config
+	if ok && (!next.Profile.Equal(&have.Profile) || next.Slots != have.Slots ||
+		!slices.Equal(next.Removed, have.Removed) || !members.SameVoters(&next, have)) {
 		r.proposeChange(protocol.ProposeChange{ID: e.ID, Target: &target})
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
+// own are the settings that only Raft has.
+var own = setting.Table{Rows: []setting.Any{lane.On}}
+
 // Info describes Raft with its placements, with lanes and without. The messages and the log's entries are the same, so
 // members may have lanes from some place in the log on.
 var Info = protocol.Info{
@@ -17,7 +20,7 @@ var Info = protocol.Info{
 		Name: "lcr", Settings: lane.On.Set(setting.Values{}, true),
 		Section: lane.Section, Wrote: WroteLanes, Begins: protocol.EntryGeneration,
 	}},
-	Settings:  setting.Table{Rows: []setting.Any{lane.On}},
+	Settings:  own,
 	Codec:     message.Codec,
 	Cells:     &protocol.CellUse{If: lane.On.In},
 	Derive:    protocol.Deriver(lane.Derive),

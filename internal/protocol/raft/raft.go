@@ -93,7 +93,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 	if err := checkVoters(&r.cfg, len(rec.Base.Config.Voters())); err != nil {
 		return nil, err
 	}
-	if r.members, err = members.Start(&rec.Base, &r.cfg); err != nil {
+	if r.members, err = members.Start(&rec.Base, &r.cfg, own); err != nil {
 		return nil, err
 	}
 	r.bodies.Coded.Last = rec.Base.Index

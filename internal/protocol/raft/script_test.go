@@ -15,6 +15,7 @@ import (
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 const (
@@ -34,6 +35,7 @@ const (
 //	                          blind or early: it may take a lane; early: in ModeAccepted
 //	                          skip=ROUND or reshape=INSTANCES: of the global log itself
 //	read id | transfer id to | change id [add-voter=(…)] [add-learner=(…)] [join=(…)] [remove=(…)]
+//	tune id VALUE… [version=N]  the values of a profile, which replaces the active one
 //	follow id voters=(…) [learners=(…)] [removed=(…)] slots   to another instance's members, the
 //	                          slots being those of ids if they were added in their order
 //	deliver | drop | repeat [from] [to] [type] [n]   of what is in progress, the first n
@@ -213,6 +215,7 @@ var commands = map[string]func(*script, args){
 	"read":     func(s *script, a args) { s.net.Read(a.id("id")) },
 	"transfer": func(s *script, a args) { s.net.Transfer(a.id("id"), a.id("to")) },
 	"change":   func(s *script, a args) { s.net.Change(a.id("id"), a.changes()...) },
+	"tune":     func(s *script, a args) { s.net.Change(a.id("id"), s.profile(a)) },
 	"follow":   func(s *script, a args) { s.net.Follow(a.id("id"), a.membership()) },
 	"deliver":  func(s *script, a args) { s.each(a, s.net.Deliver) },
 	"drop":     func(s *script, a args) { s.each(a, s.net.Drop) },
@@ -315,6 +318,24 @@ func (a args) membership() protocol.Config {
 	}
 	slices.SortFunc(c.Members, func(x, y protocol.Member) int { return cmp.Compare(x.ID, y.ID) })
 	return c
+}
+
+// profile is the change to the profile after the active one.
+func (s *script) profile(a args) protocol.Change {
+	active := s.net.Node(a.id("id")).Core.Status().Config.Profile.Version
+	p := protocol.Profile{Version: uint64(a.num("version", int(active)+1))}
+	values := []string{"heartbeat-interval=10ms"}
+	for _, arg := range a.d.CmdArgs {
+		if arg.Key != "id" && arg.Key != "version" && arg.Key != "quiet" {
+			values = append(values, arg.Key+"="+arg.Vals[0])
+		}
+	}
+	v, err := setting.Parse(values...)
+	if err != nil {
+		a.d.Fatalf(a.t, "%v", err)
+	}
+	p.Values = v
+	return protocol.Change{Kind: protocol.Tune, Profile: &p}
 }
 
 func (a args) changes() []protocol.Change {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Configs are the configurations that a member's log has.
@@ -26,6 +27,7 @@ type Configs struct {
 
 	settings *protocol.Settings
 	born     protocol.Settings // what the member was started with
+	own      setting.Table     // the settings that only Raft has
 }
 
 type config struct {
@@ -36,8 +38,8 @@ type config struct {
 
 // Start makes the configurations of a log that begins after a base. It keeps the settings, which it only reads, and
 // which are complete. The error is a [*protocol.ProfileError].
-func Start(base *protocol.Base, s *protocol.Settings) (Configs, error) {
-	c := Configs{settings: s, born: *s, Seat: int(s.Instance) - 1}
+func Start(base *protocol.Base, s *protocol.Settings, own setting.Table) (Configs, error) {
+	c := Configs{settings: s, born: *s, own: own, Seat: int(s.Instance) - 1}
 	return c, c.Append(base.Index, base.Config.Clone())
 }
 

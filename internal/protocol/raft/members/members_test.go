@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // configOf has the given voters, with rows in their order.
@@ -19,7 +20,7 @@ func configOf(ids ...protocol.MemberID) protocol.Config {
 
 // TestTheLastConfigurationIsActive: as the log grows, is cut and compacted.
 func TestTheLastConfigurationIsActive(t *testing.T) {
-	c, err := Start(&protocol.Base{Index: 10, Config: configOf(1, 2, 3)}, &protocol.Settings{Instance: 2})
+	c, err := Start(&protocol.Base{Index: 10, Config: configOf(1, 2, 3)}, &protocol.Settings{Instance: 2}, setting.Table{})
 	require.NoError(t, err)
 	require.Equal(t, 1, c.Seat)
 	require.Nil(t, c.Before())
@@ -55,7 +56,7 @@ func TestTheLastConfigurationIsActive(t *testing.T) {
 func TestQuorumsMeet(t *testing.T) {
 	for read := 2; read <= 3; read++ {
 		c, err := Start(&protocol.Base{Config: configOf(1, 2, 3)},
-			&protocol.Settings{Instance: 1, ReadQuorum: read, WriteQuorum: 3})
+			&protocol.Settings{Instance: 1, ReadQuorum: read, WriteQuorum: 3}, setting.Table{})
 		require.NoError(t, err)
 		require.Equal(t, read, c.Deciders().Need)
 		require.Equal(t, 3, c.Writers().Need)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
-	"github.com/braidlog/braid/protocol/setting"
 )
 
 // A profile is active from the index of its configuration on, decided or not. What members promise to each other
@@ -24,7 +23,7 @@ func (c *Configs) tuned(p *protocol.Profile) (*protocol.Settings, error) {
 	if n := len(c.all); n > 0 && c.all[n-1].config.Profile.Equal(p) {
 		return c.all[n-1].settings, nil
 	}
-	s, err := common.Tuned(c.born, setting.Table{}, p)
+	s, err := common.Tuned(c.born, c.own, p)
 	if err != nil {
 		return nil, err
 	}
