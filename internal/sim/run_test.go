@@ -90,7 +90,7 @@ func TestSeeds(t *testing.T) {
 // TestWritesAreAnsweredEarly runs a protocol with early responses.
 func TestWritesAreAnsweredEarly(t *testing.T) {
 	testsize.Long(t)
-	c := Campaign{Protocol: "slotpaxos", Nodes: 3, First: 1, Last: 40}
+	c := Campaign{Protocol: "slotpaxos", Nodes: 3, First: 1, Last: 60}
 	sum, err := c.Run(nil)
 	require.NoError(t, err)
 	require.Empty(t, sum.Failed)

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
@@ -32,9 +33,16 @@ type tuneSettings struct {
 	Follow float64
 }
 
+// tuneMutants begins the names of the mutants that tunes find. Searches for others have no tunes: with each fault more
+// they take longer.
+const tuneMutants = "tune-"
+
 // drawTunes draws whether operators tune. Leases may then be switched on at any time, so clocks are never further
 // apart than leases allow.
 func (s *Settings) drawTunes(d draw.Chance) {
+	if s.Mutant != "" && !strings.HasPrefix(s.Mutant, tuneMutants) {
+		return
+	}
 	staged := s.Faults[faultStraggle]+s.Faults[faultPromise]+s.Faults[faultLate] > 0
 	if s.Protocol.Core.Judged.Fixed || s.Protocol.Quorums != nil || !d.Yes(0.4) || staged && d.Yes(0.8) {
 		return
