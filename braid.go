@@ -240,10 +240,10 @@ func (c *config) core(
 
 // replica translates the options for package replica.
 func (c *config) replica(listeners []net.Listener) replica.Options {
-	core := c.choice.Core
+	core, own := c.choice.Core, c.choice.Own()
 	r := replica.Options{
 		Self: c.Self, Cluster: c.Cluster, Dir: c.Dir, FS: c.FS, Members: c.Members, Join: c.Join, Core: c.core,
-		Codec: core.Codec, Cells: core.Cells.With(c.choice.Own()), Derive: core.Deriving(c.choice.Own()), Proposing: core.Proposing.With(c.choice.Own()),
+		Codec: core.Codec, Cells: core.Cells.With(own), Derive: core.Deriving(own), Proposing: core.Proposing.With(own),
 		Settings: c.settings(), Epochs: core.Settings.Text("epochs", c.choice.Values), Quorums: c.quorums().String(),
 		Kind: c.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
 		Begin: c.begin(), Leaders: common.Leaders.In(c.choice.Values),

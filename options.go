@@ -48,8 +48,8 @@ type Options struct {
 	Protocol Protocol
 
 	Heartbeat time.Duration `setting:"heartbeat-interval"` // default 100 ms, at least 1 ms
-	// ElectionTimeout is how long a member does without a leader before an election: at least 3 heartbeats, at most 50
-	// s, default 1 s. It must be the same on all members.
+	// ElectionTimeout is how long a member does without a leader before an election: at least 3 heartbeats and at most
+	// 50 s, default 1 s. It must be the same on all members.
 	ElectionTimeout time.Duration `setting:"election-timeout"`
 	// LeaseReads answers reads without a round trip, by clocks of bounded drift. It must be the same on all members.
 	// https://github.com/braidlog/braid/blob/main/docs/internals/raft.md says what clocks are assumed to do.

@@ -100,8 +100,8 @@ func (s Shape) Spread() bool {
 	return err == nil && c.Spread()
 }
 
-// Settled reports whether all instances have a leader, and the leaders are distributed as the shape wants: all on one
-// member, or on as many members as possible. A new leader transfers leadership a while later.
+// Settled reports whether every instance has a leader and the leaders are distributed as the shape requires. Together:
+// one member leads all instances. Spread: as many members as possible lead. A new leader transfers leadership later.
 func (s Shape) Settled(status *braid.Status) bool {
 	var leaders []braid.MemberID
 	for i := range status.Instances {

@@ -42,8 +42,8 @@ const (
 	// MemberSync is the time of a member's syncs, the mean of all members: a batch waits for most of them, not for the
 	// leader alone.
 	MemberSync Metric = "member_sync_time_ms"
-	// Messages counts the messages between all members. RoundTrips is the median latency of a command, in round trips of
-	// the links.
+	// Messages counts the messages between all members. RoundTrips is the median latency of a command, in round trips
+	// of the links.
 	Messages   Metric = "messages_per_request"
 	RoundTrips Metric = "round_trips"
 	// SyncsAll is the number of syncs of all members' logs together, SyncAllMean their mean time.
@@ -75,8 +75,8 @@ const (
 	Reads   Metric = "reads_per_s"
 	ReadP50 Metric = "read_p50_ms"
 	ReadP90 Metric = "read_p90_ms"
-	// Kept is the size of the bodies on a follower's disk, Written the bytes that it wrote, bodies and log; means of all
-	// followers.
+	// Kept is the size of the bodies on a follower's disk, Written the bytes that it wrote, bodies and log; means of
+	// all followers.
 	Kept    Metric = "follower_kept_bytes_per_request"
 	Written Metric = "follower_written_bytes_per_request"
 	// FirstRead is the first read from a new leader, MeanRead the mean of all, both over a link; FirstLocal and
@@ -95,14 +95,17 @@ var labels = map[Metric]string{
 	ReadP50: "median of a read, ms", ReadP90: "90th percentile of a read, ms",
 	PlainP50: "median of a transactional command, ms", PlainMean: "mean of a transactional command, ms",
 	BlindP50: "median of a blind command, ms", BlindMean: "mean of a blind command, ms",
-	PlainRate: "transactional commands/s", BlindRate: "blind commands/s", OneDown: "requests/s while a follower is dead",
+	PlainRate: "transactional commands/s", BlindRate: "blind commands/s",
+	OneDown:     "requests/s while a follower is dead",
 	NewLeader:   "requests/s under a new leader",
 	LeaderPause: "longest pause while a leader is dead, ms", BackPause: "longest pause after it is back, ms",
 	Failed:       "commands that failed",
-	OneDownPause: "longest pause while a follower is dead, ms", PlainPause: "pause of transactional commands when the " +
-		"leader dies, ms", BlindPause: "pause of blind commands when the leader dies, ms",
-	Messages: "messages of all members per request", RoundTrips: "round trips of a command",
-	EgressAll: "bytes from all members per request", P99: "99th percentile of latency, ms", PerEntry: "commands per entry",
+	OneDownPause: "longest pause while a follower is dead, ms",
+	PlainPause:   "pause of transactional commands when the leader dies, ms",
+	BlindPause:   "pause of blind commands when the leader dies, ms",
+	Messages:     "messages of all members per request", RoundTrips: "round trips of a command",
+	EgressAll: "bytes from all members per request",
+	P99:       "99th percentile of latency, ms", PerEntry: "commands per entry",
 	MemberSync: "time in fsyncs, mean of the members, ms", SyncsAll: "fsyncs of all members per request",
 	SyncAllMean: "an fsync, mean of all, ms",
 	Syncs:       "leader's fsyncs", SyncTime: "time in the leader's fsyncs, ms", SyncMean: "leader's fsync, ms",

@@ -271,7 +271,7 @@ func readIdentity(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID)
 	return id, nil
 }
 
-// parseIdentity reads the identity of a directory, whoever its owner is, in any format.
+// parseIdentity reads the identity of a directory of any member and in any format.
 func parseIdentity(fs vfs.FS, dir string) (id identity, err error) {
 	b, err := wal.ReadFile(fs, filepath.Join(dir, identityFile), 1<<16)
 	if err != nil {

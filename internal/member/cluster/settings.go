@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/braidlog/braid/internal/transport"
@@ -39,20 +38,6 @@ func (s *SharedSettings) Values(p *protocol.Profile) setting.Values {
 		return s.Flags
 	}
 	return p.Values
-}
-
-// Overruled names each setting that a profile has and the flags have differently, with both values.
-func (s *SharedSettings) Overruled(p *protocol.Profile) (lines []string) {
-	if p.Version == 0 {
-		return nil
-	}
-	for _, row := range s.Table.Rows {
-		name := row.About().Name
-		if flag, log := s.Table.Text(name, s.Flags), s.Table.Text(name, p.Values); flag != log {
-			lines = append(lines, fmt.Sprintf("%s is %q in the log, and was %q at the start", name, log, flag))
-		}
-	}
-	return lines
 }
 
 // Told are the settings that a member with a profile tells others. Those of a first profile that its flags gave are
@@ -95,16 +80,6 @@ func (h *Handshakes) Profile() *protocol.Profile { return &h.profile }
 // same version of one that is not decided, with other values, so that does not count. A member that joins does not know
 // a profile, and one whose log has a profile that it has not applied yet waits for that.
 func (h *Handshakes) Told() transport.Told { return h.Shared.Told(&h.profile, h.unknown) }
-
-// Differ names each setting because of which there may be no link with a member that told these; "": there is none.
-func (h *Handshakes) Differ(there transport.Told) string {
-	text, err := there.Text()
-	if err != nil {
-		return err.Error()
-	}
-	own := h.Told()
-	return own.Differ(text, there.Unknown)
-}
 
 // learnProfile takes in the newest configuration of the log, and the applied one.
 func (h *Handshakes) learnProfile(newest, applied *protocol.Config) {

@@ -33,7 +33,8 @@ type Source interface {
 // Rounds is the member's [WantedRounds]. All instances use it at the same time.
 type Rounds interface {
 	Risen() uint64
-	// Weave is WantedRounds.Set, and returns what the others want of the instance. Wanted only returns that.
+	// Weave reports the instance's rounds (WantedRounds.Set), and returns the slot up to which other instances wait for
+	// this one. Wanted returns that slot alone.
 	Weave(t InstanceRounds, wake []protocol.InstanceID) (want order.Slot, wakes []protocol.InstanceID)
 	Wanted() order.Slot
 }

@@ -106,8 +106,8 @@ func (a *applyThread) finish() {
 
 func noStreams(protocol.MemberID) protocol.Index { return 0 }
 
-// settled counts the cost of a batch that is resolved.
-func (a *applyThread) settled(b *intake.Batch) {
+// resolve counts the cost of a batch that is resolved.
+func (a *applyThread) resolve(b *intake.Batch) {
 	a.cost.on(a.m.w.costs.Settle, len(b.Done), 0)
 	a.m.proposals.Settled(b)
 }

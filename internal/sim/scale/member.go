@@ -43,7 +43,7 @@ func newMember(w *world, id protocol.MemberID, cpu *machine, meta *member.Meta) 
 	m.proposals = intake.Proposals{
 		// The load has its own limit.
 		MaxBatch: w.cfg.MaxBatchBytes, MaxCount: w.cfg.MaxBatchCommands, MaxBytes: math.MaxInt64,
-		Proposing: w.protocol.Core.Proposing.With(w.cfg.Own), Free: m.apply.settled,
+		Proposing: w.protocol.Core.Proposing.With(w.cfg.Own), Free: m.apply.resolve,
 	}
 	for range w.cfg.Cards {
 		m.egress, m.ingress = append(m.egress, &card{w: w}), append(m.ingress, &card{w: w})
