@@ -23,8 +23,9 @@ type Config struct {
 	// Store opens the state machine. Its ids, Bodies, Repairable and OnFatal are set by Start.
 	Store store.Options
 
-	// Name and AdvertiseClientURLs are published in the member list.
+	// Name and AdvertiseClientURLs are published in the member list, and so is Zone, unless it is "".
 	Name                string
+	Zone                string
 	AdvertiseClientURLs []string
 	// ClusterToken makes ids of members that are added; see [JoinedMemberID].
 	ClusterToken string

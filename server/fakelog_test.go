@@ -52,6 +52,8 @@ type fakeLog struct {
 	instances int
 	// meanwhile, if set, runs once, right before the next membership change is ordered.
 	meanwhile func(l *fakeLog)
+	// refuseChange, if set, is the reason for which a change of the membership is refused.
+	refuseChange func(*braid.Change) protocol.Reason
 
 	changes chan struct{}
 	done    chan struct{}
@@ -221,6 +223,9 @@ func (l *fakeLog) ChangeMembers(_ context.Context, changes ...braid.Change) erro
 	}
 	c, removed := protocol.Config{Members: l.members}, l.removed
 	for _, change := range changes {
+		if l.refuseChange != nil && l.refuseChange(&change) != protocol.ReasonNone {
+			return &braid.RefusedError{What: "membership change", Reason: l.refuseChange(&change)}
+		}
 		c = c.Clone()
 		m := c.Find(change.Member.ID)
 		switch {

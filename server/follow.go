@@ -128,36 +128,3 @@ func (s *Server) orderWanted() {
 		}
 	}
 }
-
-const (
-	publishRetry = 100 * time.Millisecond
-	publishPause = 2 * time.Second // the longest pause between attempts
-)
-
-// publish makes the member list show this member's name and client URLs.
-func (s *Server) publish() {
-	pause := time.Duration(0)
-	for {
-		select {
-		case <-time.After(pause):
-		case <-s.stopping:
-			return
-		}
-		pause = min(max(2*pause, publishRetry), publishPause)
-		m := s.cluster.find(uint64(s.id))
-		if m == nil {
-			continue // not added yet
-		}
-		// Peer URLs are left out: they are the operator's to change, perhaps at this moment.
-		wanted := braid.Member{ID: s.id, Name: s.cfg.Name, ClientURLs: s.cfg.AdvertiseClientURLs}
-		if m.Amended(&wanted) {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
-		err := s.log.ChangeMembers(ctx, braid.Change{Kind: braid.UpdateMember, Member: wanted})
-		cancel()
-		if err != nil {
-			s.logger.Debug("could not publish name and client URLs, trying again", "err", err)
-		}
-	}
-}

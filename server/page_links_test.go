@@ -43,7 +43,7 @@ func TestStatusOfDeadMembers(t *testing.T) {
 			f.fake.set(func(l *fakeLog) {
 				l.leader = c.leader
 				l.members = []braid.Member{
-					{ID: 0x10}, {ID: 0x20, PeerURLs: []string{"http://c:1/"}}, {ID: 0x30, PeerURLs: []string{"http://d:1"}},
+					{ID: 0x10, Zone: "eu-west-1"}, {ID: 0x20, PeerURLs: []string{"http://c:1/"}}, {ID: 0x30, PeerURLs: []string{"http://d:1"}},
 					{ID: 0x40, Learner: true, PeerURLs: []string{"e:1"}},
 				}
 				l.amend = func(st *braid.Status) {
@@ -73,6 +73,7 @@ func TestStatusOfDeadMembers(t *testing.T) {
 			_, page := f.fetch(t, "/")
 			require.Contains(t, page, c.ready)
 			require.Contains(t, page, "at elsewhere:1 ")
+			require.Contains(t, page, "<td>eu-west-1</td>")
 			require.Contains(t, page, c.accepted)
 			if len(c.down) > 0 {
 				require.Contains(t, page, `<b class="bad">down for 1m3`) // 90 s, and some for the test

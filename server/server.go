@@ -125,7 +125,9 @@ func Start(cfg Config) (*Server, error) {
 		s.compactor.Run()
 	}
 	s.background.Go(s.follow)
-	s.background.Go(s.publish)
+	for _, p := range s.publications() {
+		s.background.Go(func() { s.publish(p) })
+	}
 	s.background.Go(func() { s.intake.run(s.stopping) })
 	s.background.Go(s.orderWanted)
 	s.background.Go(s.damage.run)

@@ -235,7 +235,7 @@ func (f *benchLogFlags) run(cmd *cobra.Command) error {
 	if f.config.Rivals, err = bench.FindRivals(f.config.Rivals, f.names()); err != nil {
 		return err
 	}
-	line, err := settings.Tolerance(f.config.Protocol, f.config.Settings.Values, f.config.Nodes)
+	line, err := settings.Tolerance(f.config.Protocol, f.config.Settings.Values, f.config.Nodes, nil)
 	if err != nil {
 		return usageError{err}
 	}

@@ -317,7 +317,7 @@ func (f *benchKVFlags) contest(cmd *cobra.Command, progress *progress) error {
 	if err := completeRounds(&f.rounds, cmd.Flags().Changed("rounds"), len(names)); err != nil {
 		return err
 	}
-	line, err := settings.Tolerance(f.protocol, f.shape.Values, f.nodes)
+	line, err := settings.Tolerance(f.protocol, f.shape.Values, f.nodes, nil)
 	if err != nil {
 		return usageError{err}
 	}

@@ -63,7 +63,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 			AuthToken: s.AuthToken, AuthTokenTTL: time.Duration(s.AuthTokenTTL) * time.Second, BcryptCost: int(s.BcryptCost),
 			ClientCertAuth: s.ClientTLS.ClientCertAuth, LargeValueBytes: s.LargeValueBytes,
 		},
-		Name: s.Name, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
+		Name: s.Name, Zone: s.Zone, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
 		MaxRequestBytes: int(s.MaxRequestBytes), MaxTxnOps: int(s.MaxTxnOps), MaxConcurrentStreams: s.MaxConcurrentStreams,
 		MaxLearners:          s.MaxLearners,
 		LanePrefixes:         lanes,
@@ -192,6 +192,9 @@ func identify(ctx context.Context, s *settings.Settings, j *joiner) (identity, e
 	if s.InitialState == settings.StateExisting {
 		return j.find(ctx, 10*time.Second)
 	}
+	if err := s.Founding(); err != nil {
+		return identity{}, usageError{err}
+	}
 	return derived, nil
 }
 
@@ -203,7 +206,8 @@ func derive(s *settings.Settings) (identity, error) {
 	}
 	who := identity{self: braid.MemberIDOf(s.Name, s.Token)}
 	for _, p := range peers {
-		who.members = append(who.members, braid.Member{ID: braid.MemberIDOf(p.Name, s.Token), Name: p.Name, PeerURLs: p.URLs})
+		who.members = append(who.members, braid.Member{ID: braid.MemberIDOf(p.Name, s.Token), Name: p.Name, PeerURLs: p.URLs,
+			Zone: p.Zone})
 	}
 	who.cluster = braid.ClusterIDOf(who.members, s.Token)
 	return who, nil
@@ -244,7 +248,7 @@ func sameIdentity(s *settings.Settings, kept, derived identity) error {
 			s.DataDir, kept.self, s.Name, s.Token)
 	case kept.cluster != derived.cluster:
 		return fmt.Errorf("data directory %s belongs to cluster %x, the flags describe cluster %x: give --initial-cluster "+
-			"as it was when the cluster was made, or --initial-cluster-state existing",
+			"and --initial-cluster-zones as they were when the cluster was made, or --initial-cluster-state existing",
 			s.DataDir, kept.cluster, derived.cluster)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -87,6 +88,34 @@ func TestCardsAndInstancesOfUp(t *testing.T) {
 	require.Equal(t, 2, wanted.Cards)
 	_, wanted = upArgs(t, m)
 	require.Equal(t, 1, wanted.Cards)
+}
+
+// TestZonesOfUp: the first members know the zones of all. Zones that are given later, and those of a member that was
+// added in the place of one, are changes.
+func TestZonesOfUp(t *testing.T) {
+	m := &launch.Manifest{Protocol: "raft", Placement: "copy", Instances: 1,
+		Members: []launch.Member{{Name: "m1", ClientPort: 1, PeerPort: 2, Zone: "a"}, {Name: "m2", Zone: "b"}}}
+	told, _ := upArgs(t, m)
+	require.Contains(t, told, "--zone=")
+	require.Contains(t, told, "--initial-cluster-zones=m1=a,m2=b")
+	told, wanted := upArgs(t, m, "--zones=c,d")
+	require.Equal(t, []string{"c", "d"}, wanted.Zones)
+	require.Contains(t, told, "--zone=c")
+	require.Contains(t, told, "--initial-cluster-zones=m1=a,m2=b")
+	m.Members[0].Joined = true
+	told, _ = upArgs(t, m)
+	require.Contains(t, told, "--zone=a")
+	require.NotContains(t, told, "--initial-cluster-zones=m1=a,m2=b")
+	m.Members[0].Joined, m.Members[0].Zone, m.Members[1].Zone = false, "", ""
+	told, _ = upArgs(t, m)
+	require.NotContains(t, strings.Join(told, " "), "--initial-cluster-zones")
+
+	for zones, want := range map[string]string{"a,b,c,d": "4 zones for 3 members", "a,": "no name", "a,b/c": "not a name"} {
+		f := upFlags{nodes: 3, data: "x", readyTimeout: 1, log: settings.Log{Protocol: "raft"},
+			zones: strings.Split(zones, ",")}
+		_, err := f.memberZones()
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // Prefixes may have commas, so each is a separate flag, also from up to its members.

@@ -122,7 +122,7 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 
 // printTolerance prints which failures the cluster tolerates, unless its quorums are majorities.
 func (f *simFlags) printTolerance() error {
-	line, err := settings.Tolerance(f.campaign.Protocol, f.campaign.Own, f.campaign.Nodes)
+	line, err := settings.Tolerance(f.campaign.Protocol, f.campaign.Own, f.campaign.Nodes, nil)
 	if line != "" && !f.json {
 		fmt.Fprintln(os.Stderr, line)
 	}

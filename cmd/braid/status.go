@@ -31,6 +31,8 @@ since a member's start. For servers other than braid it shows the data of the et
 
 If a protocol has other settings than its defaults, a table shows them, and the tolerated failures.
 
+If members have zones, a table shows the members of each zone.
+
 If several instances are merged into one log, each has a line, and a table shows the progress of
 the merged log: its position, the round and the instance that it waits for, and the leaders.
 
@@ -127,6 +129,7 @@ func printStatus(w io.Writer, members []status.Member) error {
 				i.Last, i.Durable, i.Commit, i.Applied, behind(members, m, i))
 		}
 	}
+	printZones(t, members)
 	printQuorums(t, members)
 	printMerged(t, members)
 	printLanes(t, members)

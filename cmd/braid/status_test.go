@@ -45,6 +45,17 @@ func TestStatusOfQuorums(t *testing.T) {
 	}, table(t, "SETTINGS", m1, m2))
 }
 
+// TestStatusOfZones: members are listed by their zones, if one has any, also those that do not answer.
+func TestStatusOfZones(t *testing.T) {
+	m1 := status.Member{Name: "m1", ID: "1", Ready: true, Members: []status.Peer{{ID: "1", Name: "m1"}}}
+	require.Empty(t, table(t, "ZONE", m1))
+	m2 := status.Member{Name: "m2", ID: "2", Ready: true, Applied: 7, Members: []status.Peer{
+		{ID: "1", Name: "m1", Zone: "west"}, {ID: "2", Name: "m2", Zone: "east"}, {ID: "3", Name: "m3", Zone: "west"},
+		{ID: "4"},
+	}}
+	require.Equal(t, []string{"ZONE MEMBERS", "- 4", "east m2", "west m1, m3"}, table(t, "ZONE", m1, m2))
+}
+
 func TestStatusOfBodies(t *testing.T) {
 	lacks, holds := true, false
 	leader := status.Member{

@@ -29,6 +29,7 @@ func init() { commands = append(commands, newUpCommand) }
 // upFlags are the flags of braid up.
 type upFlags struct {
 	nodes, cards   int
+	zones          []string
 	log            settings.Log
 	logFlags       *pflag.FlagSet // of log
 	data, logLevel string
@@ -71,6 +72,7 @@ the client or --lane-prefix asks for it: see docs/using/lcr.md.`,
   braid up --protocol niagara --leaders spread --net bandwidth=250mbit,nics=4 --data cards
   braid up --nodes 5 --protocol niagara --placement code --data braided
   braid up --protocol lcr --lane-prefix sensor/=accepted --data lanes
+  braid up --nodes 6 --zones a,b,c --protocol multi-paxos --quorums zones:3/1/0 --data zoned
   braid up --restart                    # restart members that crash
   braid up --restore backup.db --data new
   braid up --net latency=5ms,loss=0.1%  # emulated links between the members
@@ -87,6 +89,8 @@ func (f *upFlags) flags(fl *pflag.FlagSet) {
 	fl.IntVar(&f.nodes, "nodes", 3, "members, 1 to 9")
 	fl.IntVar(&f.cards, "cards", 0, "addresses of a member for other members, one per network card, 1 to 9; instances "+
 		"are distributed over them (0: as many as nics in --net, else 1)")
+	fl.StringSliceVar(&f.zones, "zones", nil, "zones of the members, in turns: with a,b,c the members m1 and m4 are in a; "+
+		"for a cluster that exists, those to which its members change")
 	f.logFlags = pflag.NewFlagSet("log", pflag.ContinueOnError)
 	f.log.Flags(f.logFlags)
 	fl.AddFlagSet(f.logFlags)
@@ -211,7 +215,10 @@ func (f *upFlags) check() error {
 	if err := errors.Join(readNet(&f.log.Net), f.log.Complete(), lanes); err != nil {
 		return err
 	}
-	_, err := settings.Tolerance(f.log.Protocol, f.log.Values, f.nodes)
+	zones, err := f.memberZones()
+	if err == nil {
+		_, err = settings.Tolerance(f.log.Protocol, f.log.Values, f.nodes, zones)
+	}
 	return err
 }
 
@@ -240,7 +247,7 @@ func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 	spec := launch.Spec{
 		Nodes: f.nodes, BasePort: f.basePort, Cards: f.cards, Instances: f.log.Instances(),
 		Protocol: f.log.Protocol, Placement: f.log.Placement(), CodeK: f.log.CodeK(), Quorums: f.quorums(),
-		Epochs: strings.Join(settings.EpochArgs(f.log.Protocol, f.log.Values), " "), Net: f.log.Net,
+		Epochs: strings.Join(settings.EpochArgs(f.log.Protocol, f.log.Values), " "), Zones: f.zones, Net: f.log.Net,
 	}
 	exists := launch.Exists(f.data)
 	switch {
@@ -279,7 +286,7 @@ func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir stri
 		"--protocol=" + m.Protocol, "--placement=" + m.Placement, "--instances=" + strconv.Itoa(m.Instances),
 		"--code-k=" + strconv.Itoa(m.CodeK), "--quorums=" + m.Quorums, "--log-level=" + f.logLevel,
 	}
-	flags = append(flags, stateFlags(m, member, dir)...)
+	flags = append(flags, f.placeFlags(m, member, dir)...)
 	flags = append(flags, settings.EpochArgs(f.log.Protocol, f.log.Values)...)
 	f.logFlags.VisitAll(func(flag *pflag.Flag) {
 		if !flag.Changed || slices.Contains(manifestFlags, flag.Name) {

@@ -25,7 +25,7 @@ func printEvents(w io.Writer) func(launch.Event) {
 			}
 			m := e.Manifest
 			fmt.Fprintf(w, "%s in %s: %d members, protocol %s, %s\n", did, e.Dir, len(m.Members), protocolOf(m), placementOf(m))
-			if line, err := settings.Tolerance(m.Protocol, settings.Quorums(m.Quorums), len(m.Members)); err == nil &&
+			if line, err := settings.Tolerance(m.Protocol, settings.Quorums(m.Quorums), len(m.Members), m.Zones()); err == nil &&
 				line != "" {
 				fmt.Fprintln(w, line)
 			}

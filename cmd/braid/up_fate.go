@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,16 +15,48 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/protocol"
 )
 
-// stateFlags are the flags that distinguish the first members from those that were added in the place of one.
-func stateFlags(m *launch.Manifest, member launch.Member, dir string) []string {
+// placeFlags are the flags that distinguish the first members from those that were added in the place of one, and the
+// zones of both.
+func (f *upFlags) placeFlags(m *launch.Manifest, member launch.Member, dir string) []string {
 	kept, found, err := readIdentity(dir)
 	added := member.Joined || err == nil && found && kept.self != braid.MemberIDOf(member.Name, m.Token)
-	if !added {
-		return []string{"--initial-cluster-state=new"}
+	zone, founding := "", m.InitialZones()
+	switch at := slices.IndexFunc(m.Members, func(o launch.Member) bool { return o.Name == member.Name }); {
+	case len(f.zones) > 0:
+		zone = launch.ZoneOf(f.zones, at)
+	case added:
+		zone = member.Zone
 	}
-	return []string{"--initial-cluster-state=existing", "--join=" + strings.Join(others(m, member), ",")}
+	flags := []string{"--zone=" + zone, "--initial-cluster-state=new"}
+	switch {
+	case added:
+		flags = []string{flags[0], "--initial-cluster-state=existing", "--join=" + strings.Join(others(m, member), ",")}
+	case founding != "":
+		flags = append(flags, "--initial-cluster-zones="+founding)
+	}
+	return flags
+}
+
+// memberZones are the zones of the members by --zones; nil: it was not given.
+func (f *upFlags) memberZones() (zones []string, err error) {
+	if len(f.zones) > f.nodes {
+		return nil, fmt.Errorf("--zones names %d zones for %d members", len(f.zones), f.nodes)
+	}
+	for i := range f.nodes {
+		zone := launch.ZoneOf(f.zones, i)
+		switch err := protocol.CheckZone(zone); {
+		case err != nil:
+			return nil, fmt.Errorf("--zones: %q: %w", zone, err)
+		case zone != "":
+			zones = append(zones, zone)
+		case len(f.zones) > 0:
+			return nil, errors.New("--zones: a zone has no name")
+		}
+	}
+	return zones, nil
 }
 
 // others are the client URLs of all members but one.

@@ -39,7 +39,9 @@ type Spec struct {
 	Instances int    // of a new cluster
 	Quorums   string // the voters that elect and those that decide
 	Epochs    string // flags of the protocol's epochs; "": it has none
-	Net       string // how links are emulated, from now on
+	// Zones are those of the members of a new cluster, in turns.
+	Zones []string
+	Net   string // how links are emulated, from now on
 }
 
 // MaxCards bounds Spec.Cards: a member's ports end before the next one's begin.
@@ -72,6 +74,8 @@ type Member struct {
 	Name       string `json:"name"`
 	ClientPort int    `json:"client_port"`
 	PeerPort   int    `json:"peer_port"`
+	// Zone is where the first member was when the cluster was made.
+	Zone string `json:"zone,omitempty"`
 	// MorePeerPorts are those of further network cards.
 	MorePeerPorts []int `json:"more_peer_ports,omitempty"`
 	// Joined: the member that is there now was added to the running cluster, in place of the first one.
@@ -111,6 +115,35 @@ func (m *Manifest) InitialCluster() string {
 		}
 	}
 	return strings.Join(parts, ",")
+}
+
+// InitialZones is the list of their zones in the form of a flag; "": they have none.
+func (m *Manifest) InitialZones() string {
+	var parts []string
+	for _, member := range m.Members {
+		if member.Zone != "" {
+			parts = append(parts, member.Name+"="+member.Zone)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// Zones are those of the members; nil: they have none.
+func (m *Manifest) Zones() (zones []string) {
+	for _, member := range m.Members {
+		if member.Zone != "" {
+			zones = append(zones, member.Zone)
+		}
+	}
+	return zones
+}
+
+// ZoneOf is the zone of the i-th member, from 0, if members are in these zones in turns.
+func ZoneOf(zones []string, i int) string {
+	if len(zones) == 0 {
+		return ""
+	}
+	return zones[i%len(zones)]
 }
 
 // without is the manifest without some members.
@@ -238,7 +271,7 @@ func create(dir string, spec Spec) (*Manifest, error) {
 	for i := range spec.Nodes {
 		own := all[i*spec.ports() : (i+1)*spec.ports()]
 		m.Members = append(m.Members, Member{Name: "m" + strconv.Itoa(i+1), ClientPort: own[0], PeerPort: own[1],
-			MorePeerPorts: append([]int(nil), own[2:]...)})
+			Zone: ZoneOf(spec.Zones, i), MorePeerPorts: append([]int(nil), own[2:]...)})
 	}
 	// Ports first: a start that fails because of a taken port must leave no data directory with
 	// that port.

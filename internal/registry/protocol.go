@@ -169,11 +169,11 @@ func (p *Protocol) Tolerates(voters, k int) int {
 }
 
 // QuorumsOf are the quorums of settings, which are complete. The error is a [*quorum.FitError] if they do not fit a
-// given number of voters; 0: not asked.
-func QuorumsOf(own setting.Values, voters int) (quorum.System, error) {
+// given number of voters, 0: not asked, or their zones; nil: none has one.
+func QuorumsOf(own setting.Values, voters int, zones []string) (quorum.System, error) {
 	y := quorum.Setting.In(own)
 	if voters > 0 {
-		return y, y.Fits(voters, nil)
+		return y, y.Fits(voters, zones)
 	}
 	return y, nil
 }

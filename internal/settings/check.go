@@ -16,6 +16,7 @@ import (
 type Peer struct {
 	Name string
 	URLs []string
+	Zone string // "": not known
 }
 
 // complete sets values that depend on other settings.
@@ -40,7 +41,7 @@ func (s *Settings) complete() {
 
 // check returns all errors in the settings, or nil.
 func (s *Settings) check() error {
-	return errors.Join(s.checkNames(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(), s.checkForeign(),
+	return errors.Join(s.checkNames(), s.checkZone(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(), s.checkForeign(),
 		s.Log.Complete())
 }
 
@@ -170,7 +171,7 @@ func (s *Settings) Peers() ([]Peer, error) {
 		peers[i].URLs = append(peers[i].URLs, u.String())
 	}
 	slices.SortFunc(peers, func(a, b Peer) int { return strings.Compare(a.Name, b.Name) })
-	return peers, nil
+	return peers, s.placePeers(peers)
 }
 
 func (s *Settings) checkCluster() error {

@@ -27,8 +27,9 @@ func Quorums(text string) setting.Values {
 }
 
 // Tolerance describes in a line the failures that a cluster of this number of voters tolerates; "" if all quorums are
-// majorities. The error indicates settings of another protocol, or for another number of voters.
-func Tolerance(protocol string, v setting.Values, voters int) (string, error) {
+// majorities. zones has the zone of each, in any order; nil: none has one. The error indicates settings of another
+// protocol, or for another number of voters, or of zones.
+func Tolerance(protocol string, v setting.Values, voters int, zones []string) (string, error) {
 	p := registry.Find(protocol)
 	if p == nil {
 		return "", nil
@@ -37,12 +38,12 @@ func Tolerance(protocol string, v setting.Values, voters int) (string, error) {
 	if err != nil {
 		return "", FlagError(err)
 	}
-	y, err := registry.QuorumsOf(c.Values, voters)
+	y, err := registry.QuorumsOf(c.Values, voters, zones)
 	switch {
 	case y.Majority():
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("--%s: %w", QuorumsName, err)
 	}
-	return y.Tolerates(voters, nil).String(), nil
+	return y.Tolerates(voters, zones).String(), nil
 }

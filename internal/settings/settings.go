@@ -22,13 +22,15 @@ const (
 type Settings struct {
 	Name    string
 	DataDir string
+	Zone    string // where this member is; "": as the membership has it
 
 	ListenClient, AdvertiseClient []string // URLs
 	ListenPeer, AdvertisePeer     []string // URLs
 	ListenMetrics                 []string // URLs
 
-	InitialCluster string // name=URL,name=URL…
-	InitialState   string // StateNew or StateExisting
+	InitialCluster string   // name=URL,name=URL…
+	InitialZones   []string // name=zone of each member in InitialCluster, or nil
+	InitialState   string   // StateNew or StateExisting
 	Token          string
 	Join           []string // peer URLs of a running cluster, or URLs for clients, for StateExisting
 
@@ -94,6 +96,8 @@ func (s *Settings) Flags(f *pflag.FlagSet) {
 
 func (s *Settings) memberFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Name, "name", "default", "name of this member, as in --initial-cluster")
+	f.StringVar(&s.Zone, "zone", "", "zone of this member, as in eu-west-1 (default as in --initial-cluster-zones, and "+
+		"later as it is); another one changes the membership")
 	f.StringVar(&s.DataDir, "data-dir", "", "directory of this member's data (default NAME.braid)")
 	f.StringSliceVar(&s.ListenClient, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on")
 	f.StringSliceVar(&s.AdvertiseClient, "advertise-client-urls", nil,
@@ -105,6 +109,8 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.ListenMetrics, "listen-metrics-urls", nil,
 		"further URLs for /metrics, /health, /livez and /readyz alone, without TLS")
 	f.StringVar(&s.InitialCluster, "initial-cluster", "", "all members as NAME=PEER-URL,… (default this one alone)")
+	f.StringSliceVar(&s.InitialZones, "initial-cluster-zones", nil, "zones of all members of --initial-cluster as "+
+		"NAME=ZONE,…, equal on all: quorums may depend on them")
 	f.StringVar(&s.InitialState, "initial-cluster-state", StateNew,
 		"new: found the cluster; existing: join a running one, with its members in --initial-cluster or --join")
 	f.StringVar(&s.Token, "initial-cluster-token", "etcd-cluster", "equal on all members, different for every cluster")

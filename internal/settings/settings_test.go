@@ -39,7 +39,7 @@ func TestDefaultsAreAClusterOfOne(t *testing.T) {
 	require.Equal(t, []string{"http://localhost:2379"}, s.AdvertiseClient)
 	peers, err := s.Peers()
 	require.NoError(t, err)
-	require.Equal(t, []Peer{{"default", []string{"http://localhost:2380"}}}, peers)
+	require.Equal(t, []Peer{{Name: "default", URLs: []string{"http://localhost:2380"}}}, peers)
 	require.Equal(t, []string{"localhost:2380"}, Hosts(s.ListenPeer))
 }
 
@@ -52,7 +52,7 @@ func TestInitialClusterKeepsSeveralURLsOfAMember(t *testing.T) {
 	peers, err := s.Peers()
 	require.NoError(t, err)
 	require.Equal(t, []Peer{
-		{"a", []string{"http://h:2"}}, {"b", []string{"http://127.0.0.1:1", "http://127.0.0.2:1"}},
+		{Name: "a", URLs: []string{"http://h:2"}}, {Name: "b", URLs: []string{"http://127.0.0.1:1", "http://127.0.0.2:1"}},
 	}, peers)
 }
 
@@ -63,8 +63,8 @@ func TestMembersWithoutAName(t *testing.T) {
 	require.NoError(t, err)
 	peers, err := s.Peers()
 	require.NoError(t, err)
-	require.Equal(t, []Peer{{"", []string{"http://h:1", "http://h:2"}}, {"default", []string{"http://localhost:2380"}}},
-		peers)
+	require.Equal(t, []Peer{{URLs: []string{"http://h:1", "http://h:2"}},
+		{Name: "default", URLs: []string{"http://localhost:2380"}}}, peers)
 	_, err = load([]string{cluster})
 	require.ErrorContains(t, err, "is not NAME=URL")
 }
@@ -79,6 +79,14 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--initial-cluster=default=http://localhost:2380,b=http://localhost:2380",
 			"http://localhost:2380 belongs to b and to default"},
 		{"--initial-cluster=default=http://localhost:2380,b=https://h:2380", "mixes http and https"},
+		{"--zone=eu/west", `--zone "eu/west": the zone is not a name`},
+		{"--initial-cluster-zones=default", `"default" is not NAME=ZONE`},
+		{"--initial-cluster-zones=default=", `"default=" is not NAME=ZONE`},
+		{"--initial-cluster-zones=default=eu/west", `"default=eu/west": the zone is not a name`},
+		{"--initial-cluster-zones=default=a,b=a", "b is not in --initial-cluster, whose members are default"},
+		{"--initial-cluster-zones=default=a,default=b", "has default twice"},
+		{"--initial-cluster-zones=default=a --initial-cluster=default=http://localhost:2380,b=http://h:1",
+			"has no zone of b: give those of all members"},
 		{"--initial-cluster-state=old", "it is new or existing"},
 		{"--listen-client-urls=localhost:1", "must begin with http://"},
 		{"--listen-client-urls=http://localhost", "must name a host and a port"},

@@ -210,6 +210,7 @@ type Peer struct {
 	ID         string   `json:"id"`
 	Name       string   `json:"name,omitempty"`
 	Role       string   `json:"role"`
+	Zone       string   `json:"zone,omitempty"` // where it is, as the membership has it
 	PeerURLs   []string `json:"peer_urls"`
 	ClientURLs []string `json:"client_urls,omitempty"`
 	Link       *Link    `json:"link,omitempty"`

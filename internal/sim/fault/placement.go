@@ -80,7 +80,7 @@ func QuorumsOf(p *registry.Protocol, own setting.Values, nodes int) (quorum.Syst
 	if err != nil {
 		return quorum.System{}, &OptionError{err.Error()}
 	}
-	quorums, err := registry.QuorumsOf(own, nodes)
+	quorums, err := registry.QuorumsOf(own, nodes, nil)
 	if err != nil {
 		return quorums, &OptionError{err.Error()}
 	}

@@ -108,7 +108,7 @@ func (c *Config) checkProtocol() error {
 	if c.Own, err = p.Complete(c.Own); err != nil {
 		return &ConfigError{err.Error()}
 	}
-	if _, err := registry.QuorumsOf(c.Own, c.Nodes); err != nil {
+	if _, err := registry.QuorumsOf(c.Own, c.Nodes, nil); err != nil {
 		return &ConfigError{err.Error()}
 	}
 	return nil

@@ -150,6 +150,7 @@ type Member struct {
 	ID         string   `json:"id"`
 	Name       string   `json:"name,omitempty"`
 	Role       string   `json:"role"`
+	Zone       string   `json:"zone,omitempty"`
 	PeerURLs   []string `json:"peer_urls"`
 	ClientURLs []string `json:"client_urls,omitempty"`
 	// Link is absent for this member itself.
@@ -271,7 +272,8 @@ func viewBodies(st *braid.Status) Bodies {
 }
 
 func viewMember(st *braid.Status, m *braid.Member, leader braid.MemberID) Member {
-	v := Member{ID: m.ID.String(), Name: m.Name, Role: "follower", PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs}
+	v := Member{ID: m.ID.String(), Name: m.Name, Role: "follower", Zone: m.Zone, PeerURLs: m.PeerURLs,
+		ClientURLs: m.ClientURLs}
 	switch {
 	case m.ID == leader:
 		v.Role = "leader"
