@@ -43,7 +43,8 @@ func TestStatusOfDeadMembers(t *testing.T) {
 			f.fake.set(func(l *fakeLog) {
 				l.leader = c.leader
 				l.members = []braid.Member{
-					{ID: 0x10, Zone: "eu-west-1"}, {ID: 0x20, PeerURLs: []string{"http://c:1/"}}, {ID: 0x30, PeerURLs: []string{"http://d:1"}},
+					{ID: 0x10, Zone: "eu-west-1"}, {ID: 0x20, PeerURLs: []string{"http://c:1/"}},
+					{ID: 0x30, PeerURLs: []string{"http://d:1"}},
 					{ID: 0x40, Learner: true, PeerURLs: []string{"e:1"}},
 				}
 				l.amend = func(st *braid.Status) {

@@ -225,7 +225,7 @@ var clusters = func() *atomic.Uint32 {
 // members are down, and package ports gives none of these to others.
 func basePort(t *testing.T) int {
 	t.Helper()
-	const low, high, size = 4000, 10000, 50
+	const low, high, size = 4000, 10000, 60
 	for range (high - low) / size {
 		base := low + size*int(clusters.Add(1))%(high-low)
 		free := true

@@ -110,7 +110,8 @@ func TestZonesOfUp(t *testing.T) {
 	told, _ = upArgs(t, m)
 	require.NotContains(t, strings.Join(told, " "), "--initial-cluster-zones")
 
-	for zones, want := range map[string]string{"a,b,c,d": "4 zones for 3 members", "a,": "no name", "a,b/c": "not a name"} {
+	for zones, want := range map[string]string{"a,b,c,d": "4 zones for 3 members", "a,": "no name",
+		"a,b/c": "not a name"} {
 		f := upFlags{nodes: 3, data: "x", readyTimeout: 1, log: settings.Log{Protocol: "raft"},
 			zones: strings.Split(zones, ",")}
 		_, err := f.memberZones()

@@ -89,8 +89,8 @@ func (f *upFlags) flags(fl *pflag.FlagSet) {
 	fl.IntVar(&f.nodes, "nodes", 3, "members, 1 to 9")
 	fl.IntVar(&f.cards, "cards", 0, "addresses of a member for other members, one per network card, 1 to 9; instances "+
 		"are distributed over them (0: as many as nics in --net, else 1)")
-	fl.StringSliceVar(&f.zones, "zones", nil, "zones of the members, in turns: with a,b,c the members m1 and m4 are in a; "+
-		"for a cluster that exists, those to which its members change")
+	fl.StringSliceVar(&f.zones, "zones", nil, "zones of the members, in turns: with a,b,c the members m1 and m4 are in "+
+		"a; for a cluster that exists, those to which its members change")
 	f.logFlags = pflag.NewFlagSet("log", pflag.ContinueOnError)
 	f.log.Flags(f.logFlags)
 	fl.AddFlagSet(f.logFlags)

@@ -34,7 +34,8 @@ func (s *Settings) placePeers(peers []Peer) error {
 		case protocol.CheckZone(zone) != nil:
 			return fmt.Errorf("--initial-cluster-zones: %q: %w", part, protocol.CheckZone(zone))
 		case i < 0:
-			return fmt.Errorf("--initial-cluster-zones: %s is not in --initial-cluster, whose members are %s", name, names(peers))
+			return fmt.Errorf("--initial-cluster-zones: %s is not in --initial-cluster, whose members are %s", name,
+				names(peers))
 		case peers[i].Zone != "":
 			return fmt.Errorf("--initial-cluster-zones has %s twice", name)
 		}
