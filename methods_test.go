@@ -48,6 +48,10 @@ var methods = map[string]call{
 	},
 	"TransferLeader": func(ctx context.Context, n *braid.Node) error { return n.TransferLeader(ctx, 1) },
 	"Reshape":        func(ctx context.Context, n *braid.Node) error { return n.Reshape(ctx, 2) },
+	"Tune": func(ctx context.Context, n *braid.Node) error {
+		_, err := n.Tune(ctx, braid.Tuning{Set: map[string]string{"lease-reads": "true"}})
+		return err
+	},
 	"Ask": func(ctx context.Context, n *braid.Node) error {
 		_, err := n.Ask(ctx, 1, []byte("x"))
 		return err
@@ -67,7 +71,7 @@ var without = map[string]func(n *braid.Node) error{
 // never are methods that do not fail.
 var never = map[string]bool{
 	"AnswersEarly": true, "Client": true, "ReleaseBody": true, "CheckState": true, "DiskNeed": true, "Changes": true, "Done": true,
-	"Err": true, "HandOver": true, "Close": true, "Status": true,
+	"Err": true, "HandOver": true, "Close": true, "Status": true, "Tunables": true,
 }
 
 // sole is a member of its own.

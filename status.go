@@ -16,6 +16,8 @@ type Status struct {
 	Tolerance string
 	// Settings are those of the protocol that do not have their default on this member.
 	Settings Settings
+	// Profile are the settings that the members share, as applied here.
+	Profile Profile
 	// Order says how the global log is made: [OrderSingle], [OrderNiagara] or "keyed".
 	Order string
 	// Begun is the number of instances with which the cluster began; see Niagara.Instances.
@@ -90,7 +92,7 @@ func (n *Node) Status() Status {
 	s := n.r.Status()
 	return Status{
 		Self: n.opt.Self, Cluster: n.opt.Cluster, Protocol: n.opt.choice.Name, Tolerance: n.tolerance(&s.Config),
-		Settings: n.opt.choice.Own(), Order: string(n.opt.choice.Order), Placement: string(n.opt.choice.Placement),
+		Settings: n.opt.choice.Own(), Profile: n.opt.profile(&s), Order: string(n.opt.choice.Order), Placement: string(n.opt.choice.Placement),
 		Begun: s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Next),
 		Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,

@@ -32,6 +32,27 @@ func (c Change) Tunable() bool {
 	return false
 }
 
+// Waits says what a change in a running cluster waits for, or why a running cluster cannot change such a setting.
+func (c Change) Waits() string {
+	switch c {
+	case Restart:
+		return "it is fixed until the member starts again"
+	case Local:
+		return "nothing: each member uses it when it applies the change"
+	case ByEntry:
+		return "nothing: commands have it from the leader's next one on"
+	case Fenced:
+		return "a fence in the log: commands wait a few round trips"
+	case Timed:
+		return "a majority: the leader uses the stricter of both values until the change is decided"
+	case Reshaped:
+		return "a place in the log at which all members have the new instances"
+	case Sealed:
+		return "it is fixed: the log would have to end, and another one begin"
+	}
+	return "it is fixed as long as the cluster exists"
+}
+
 // Setting declares one setting, whose values are of type T. It must not change once a table has it.
 type Setting[T comparable] struct {
 	Name    string // its flag, in lower case and with hyphens
