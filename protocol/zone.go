@@ -22,3 +22,9 @@ func CheckZone(name string) error {
 	}
 	return nil
 }
+
+// Near reports whether two members are in the same zone. Members without a zone are near no other.
+func (c *Config) Near(a, b MemberID) bool {
+	m, o := c.Find(a), c.Find(b)
+	return m != nil && o != nil && m.Zone != "" && m.Zone == o.Zone
+}

@@ -48,3 +48,15 @@ func TestUpdateOfAZone(t *testing.T) {
 		t.Error("configurations that differ in a zone are not equal")
 	}
 }
+
+func TestNear(t *testing.T) {
+	c := Config{Members: []Member{{ID: 1, Zone: "a"}, {ID: 2, Zone: "a"}, {ID: 3, Zone: "b"}, {ID: 4}, {ID: 5}}}
+	for _, p := range [][2]MemberID{{1, 3}, {4, 5}, {4, 4}, {1, 4}, {1, 6}} {
+		if c.Near(p[0], p[1]) || c.Near(p[1], p[0]) {
+			t.Errorf("%v are near", p)
+		}
+	}
+	if !c.Near(1, 2) || !c.Near(2, 1) {
+		t.Error("members of a zone are not near")
+	}
+}

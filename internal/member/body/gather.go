@@ -149,6 +149,7 @@ type source struct {
 	id     protocol.MemberID
 	form   protocol.Form // what it holds of coded bodies: its own row, or whole if that is not known
 	missed int           // questions since its last answer
+	near   bool          // it is in this member's zone
 }
 
 // gathering is a question that was not answered yet.
@@ -192,7 +193,7 @@ func (g *Gatherer) SetMembers(c *protocol.Config) {
 		if id == g.cfg.Self {
 			continue
 		}
-		s := source{id: id, form: protocol.FormWhole}
+		s := source{id: id, form: protocol.FormWhole, near: c.Near(g.cfg.Self, id)}
 		if m := c.Find(id); m != nil {
 			s.form = protocol.RowForm(m.Slot)
 		}
@@ -337,7 +338,7 @@ func (g *Gatherer) proceed(now time.Duration, a *gathering, out *GatherOutbox) {
 }
 
 // candidates are the members that were not asked in this round. Those that answered lately come
-// first. For different bodies the list begins with different members.
+// first, and of these the ones in this member's zone. For different bodies the list begins with different members.
 func (g *Gatherer) candidates(a *gathering) []source {
 	var list []source
 	for i := range g.sources {
@@ -347,8 +348,21 @@ func (g *Gatherer) candidates(a *gathering) []source {
 			list = append(list, s)
 		}
 	}
-	slices.SortStableFunc(list, func(x, y source) int { return cmp.Compare(x.missed, y.missed) })
+	slices.SortStableFunc(list, func(x, y source) int {
+		return cmp.Or(cmp.Compare(x.missed, y.missed), first(x.near, y.near))
+	})
 	return list
+}
+
+// first orders what is true before what is not.
+func first(x, y bool) int {
+	switch {
+	case x == y:
+		return 0
+	case x:
+		return -1
+	}
+	return 1
 }
 
 // ask asks a member for its row. Once rows did not suffice, it asks for the most that the member

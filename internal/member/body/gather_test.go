@@ -194,6 +194,38 @@ func TestGatheringTakesNoMoreThanIsNeeded(t *testing.T) {
 	}
 }
 
+// Members of this member's zone are asked first, whatever the body, and others when these do not answer.
+func TestBodiesComeFromTheZone(t *testing.T) {
+	body := someBody(1000)
+	for index := protocol.Index(1); index < 8; index++ {
+		for _, c := range []struct {
+			k    uint8
+			down protocol.MemberID
+			want []protocol.MemberID
+		}{{1, 0, []protocol.MemberID{2, 5}}, {3, 0, []protocol.MemberID{2, 3, 4, 5}}, {1, 2, []protocol.MemberID{2, 5}}} {
+			w, config := newTable(t, 5), membersWithSlots(5)
+			config.Members[0].Zone, config.Members[1].Zone, config.Members[2].Zone = "a", "a", "b"
+			config.Members[4].Zone = "a"
+			w.g.SetMembers(config)
+			ref := refTo(index, c.k, body)
+			for id := range w.stores {
+				w.hold(ref, body, id)
+				if c.k == 1 {
+					w.stores[id].put(ref, protocol.FormWhole, body)
+				}
+			}
+			w.down[c.down] = true
+			w.ask(ref, nil)
+			w.run()
+			w.wantBody(body)
+			require.Subset(t, c.want, w.asked)
+			if c.k > 1 {
+				require.ElementsMatch(t, []protocol.MemberID{2, 5}, w.asked[:2])
+			}
+		}
+	}
+}
+
 func TestAnOwnFragmentCounts(t *testing.T) {
 	w, body := newTable(t, 5), someBody(1000)
 	ref := refTo(9, 3, body)

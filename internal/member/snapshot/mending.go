@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/internal/order"
@@ -61,7 +62,8 @@ func (m *StateRepair) Damaged(needs *order.Cursor) {
 	*m = StateRepair{needs: needs, number: m.number, tries: m.tries}
 }
 
-// Next is whom to ask now, and what; 0: none. It goes through the members one after the other.
+// Next is whom to ask now, and what; 0: none. It goes through the members one after the other, in each turn through
+// those in this member's zone first, as a state may be large.
 func (m *StateRepair) Next(now, election time.Duration, st *protocol.Status) (to protocol.MemberID, q StateQuestion) {
 	if m.needs == nil || m.open || m.trying || now < m.next {
 		return 0, q
@@ -81,7 +83,7 @@ func (m *StateRepair) Next(now, election time.Duration, st *protocol.Status) (to
 // other is the next member to ask, 0 if there is none. A member that joined may know no members until it has a state,
 // and is sent no more of the log until it applies what it has: it asks its leader.
 func (m *StateRepair) other(st *protocol.Status) protocol.MemberID {
-	members := st.Config.Members
+	members := nearest(&st.Config, st.Self)
 	if len(members) == 0 && st.Leader != st.Self {
 		return st.Leader
 	}
@@ -92,6 +94,25 @@ func (m *StateRepair) other(st *protocol.Status) protocol.MemberID {
 		}
 	}
 	return 0
+}
+
+// nearest has the members of a configuration, and if this one has a zone, itself first, and then those of its zone.
+func nearest(c *protocol.Config, self protocol.MemberID) []protocol.Member {
+	if m := c.Find(self); m == nil || m.Zone == "" {
+		return c.Members
+	}
+	distance := func(m protocol.Member) int {
+		switch {
+		case m.ID == self:
+			return 0
+		case c.Near(self, m.ID):
+			return 1
+		}
+		return 2
+	}
+	members := slices.Clone(c.Members)
+	slices.SortStableFunc(members, func(a, b protocol.Member) int { return distance(a) - distance(b) })
+	return members
 }
 
 // Answered says what the answer to a question was: nil if the state is on its way.

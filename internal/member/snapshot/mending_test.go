@@ -59,6 +59,21 @@ func TestMendingAsksOneAfterTheOther(t *testing.T) {
 	require.EqualValues(t, 3, to, "it knows no members yet")
 }
 
+// The members of this member's zone are asked first, and then the others.
+func TestAStateComesFromTheZone(t *testing.T) {
+	const election = time.Second
+	st := &protocol.Status{Self: 2, Config: protocol.Config{Members: []protocol.Member{{ID: 1, Zone: "a"},
+		{ID: 2, Zone: "b"}, {ID: 3, Zone: "a"}, {ID: 4, Zone: "b"}, {ID: 5}}}}
+	var m StateRepair
+	m.Damaged(&order.Cursor{Position: 7})
+	for i, want := range []protocol.MemberID{4, 1, 3, 5, 4} {
+		now := time.Duration(i) * 2 * election
+		to, q := m.Next(now, election, st)
+		require.Equal(t, want, to)
+		m.Answered(now, election, q, &member.NoStateError{})
+	}
+}
+
 // TestOneQuestionAtATime: the next question waits for the answer. An answer to a question about
 // earlier damage says nothing.
 func TestOneQuestionAtATime(t *testing.T) {

@@ -25,7 +25,7 @@ func (s *ISS) groupOthers() {
 			ids = append(ids, o.id)
 		}
 	}
-	s.relays.Split(ids, s.relayGroups)
+	s.relays.Split(&s.conf, ids, s.relayGroups)
 }
 
 // bundle replaces the step's equal messages to members of a group by one message to a relay.

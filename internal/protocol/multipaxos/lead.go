@@ -78,7 +78,7 @@ func (s *Paxos) trackPeers() {
 	}
 	slices.SortFunc(known, func(a, b *paxos.Peer) int { return cmp.Compare(a.ID, b.ID) })
 	s.lead.peers = known
-	s.lead.groupPeers(s.relayGroups)
+	s.lead.groupPeers(&s.conf, s.relayGroups)
 }
 
 // removeDeparted stops replicating to removed members that know that they are removed, or had time to learn it.

@@ -12,14 +12,14 @@ import (
 // Relays in multi-Paxos. Package relay has the rules.
 
 // groupPeers builds the groups from the peers that are members.
-func (l *leading) groupPeers(groups int) {
+func (l *leading) groupPeers(c *protocol.Config, groups int) {
 	var ids []protocol.MemberID
 	for _, p := range l.peers {
 		if p.Leaving == 0 {
 			ids = append(ids, p.ID)
 		}
 	}
-	l.relays.Split(ids, groups)
+	l.relays.Split(c, ids, groups)
 }
 
 // bundle replaces the step's equal messages to members of a group by one message to a relay.

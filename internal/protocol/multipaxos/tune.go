@@ -47,5 +47,5 @@ func (s *Paxos) restartTimers(before time.Duration) {
 		h.until, h.retryAt = min(h.until, s.now+s.cfg.ElectionTimeout), min(h.retryAt, s.now+s.cfg.Heartbeat)
 	}
 	s.lead.pacing = relay.Pacing{}
-	s.lead.groupPeers(s.relayGroups)
+	s.lead.groupPeers(&s.conf, s.relayGroups)
 }

@@ -11,12 +11,31 @@ import (
 
 func TestGroupsOfOneNeedNoRelay(t *testing.T) {
 	var r Relays
-	r.Split([]protocol.MemberID{2, 3, 4, 5, 6}, 2)
+	r.Split(&protocol.Config{}, []protocol.MemberID{2, 3, 4, 5, 6}, 2)
 	require.Equal(t, []protocol.MemberID{2, 3}, r.Group(2))
 	require.Equal(t, []protocol.MemberID{4, 5, 6}, r.Group(6))
-	r.Split([]protocol.MemberID{2, 3, 4}, 2)
+	r.Split(&protocol.Config{}, []protocol.MemberID{2, 3, 4}, 2)
 	require.Nil(t, r.Group(2), "it is alone in its group")
 	require.Equal(t, []protocol.MemberID{3, 4}, r.Group(3))
+}
+
+// Members of a zone are in one group. A zone is divided only if there are fewer zones than groups.
+func TestGroupsByZones(t *testing.T) {
+	c := &protocol.Config{Members: []protocol.Member{{ID: 1, Zone: "b"}, {ID: 2, Zone: "a"}, {ID: 3, Zone: "b"},
+		{ID: 4, Zone: "c"}, {ID: 5, Zone: "a"}, {ID: 6, Zone: "c"}, {ID: 7, Zone: "a"}, {ID: 8}}}
+	groups := func(n int, ids ...protocol.MemberID) [][]protocol.MemberID {
+		var r Relays
+		r.Split(c, ids, n)
+		return r.Groups
+	}
+	all := []protocol.MemberID{2, 3, 4, 5, 6, 7} // of member 1
+	require.Equal(t, [][]protocol.MemberID{{2, 5, 7}, {4, 6}}, groups(3, all...))
+	require.Equal(t, [][]protocol.MemberID{{2, 5, 7}, {3, 4, 6}}, groups(2, all...))
+	require.Equal(t, [][]protocol.MemberID{all}, groups(1, all...))
+	require.Equal(t, [][]protocol.MemberID{{5, 7}, {4, 6}}, groups(4, all...))
+	require.Equal(t, [][]protocol.MemberID{{2, 5, 7}, {4, 6}}, groups(4, append(all, 8)...))
+	require.Empty(t, groups(2))
+	require.Empty(t, groups(0, all...))
 }
 
 // A relay reports once all members of its group have answered. A member that was slow is not waited for the next

@@ -25,14 +25,35 @@ type Relays struct {
 	excluded map[protocol.MemberID]time.Duration
 }
 
-// Split puts members into groups.
-func (r *Relays) Split(ids []protocol.MemberID, groups int) {
+// Split puts members into groups, those of a zone into one, so that a message is sent to a zone once. A member without
+// a zone is apart from the others. If there are fewer zones than groups, zones are divided.
+func (r *Relays) Split(c *protocol.Config, ids []protocol.MemberID, groups int) {
+	parts := parts(c, ids)
+	if len(parts) < groups {
+		ids, parts = slices.Concat(parts...), nil
+		for i := range ids {
+			parts = append(parts, ids[i:i+1])
+		}
+	}
 	r.Groups = nil
 	for i := range groups {
-		if g := ids[len(ids)*i/groups : len(ids)*(i+1)/groups]; len(g) > 1 {
+		if g := slices.Concat(parts[len(parts)*i/groups : len(parts)*(i+1)/groups]...); len(g) > 1 {
+			slices.Sort(g)
 			r.Groups = append(r.Groups, g)
 		}
 	}
+}
+
+// parts are members by their zones, in the order of the zones' lowest ids.
+func parts(c *protocol.Config, ids []protocol.MemberID) (parts [][]protocol.MemberID) {
+	for _, id := range ids {
+		i := slices.IndexFunc(parts, func(p []protocol.MemberID) bool { return c.Near(p[0], id) })
+		if i < 0 {
+			i, parts = len(parts), append(parts, nil)
+		}
+		parts[i] = append(parts[i], id)
+	}
+	return parts
 }
 
 // Group is the group of a member; nil if it is in none.
