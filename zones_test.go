@@ -17,3 +17,32 @@ func TestZonesOfFounders(t *testing.T) {
 	require.NotEqual(t, of("east", "west"), of("west", "east"))
 	require.EqualValues(t, uint64(15676744807814228278), of("", ""))
 }
+
+// A cluster whose quorums are by zones, and whose voters have none, gets zones in one change of all voters: a zone of
+// one voter alone is refused.
+func TestZonesOfAllVotersAtOnce(t *testing.T) {
+	for _, name := range []string{"multi-paxos", "iss"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 3, func(o *braid.Options) { o.Protocol = braid.Named(name, "quorums=zones:3/1/0") })
+			acked := c.fill("before", 20)
+			var changes []braid.Change
+			for i, m := range c.members {
+				changes = append(changes, braid.Change{Kind: braid.UpdateMember, Member: braid.Member{ID: m.ID,
+					Zone: []string{"east", "west", "north"}[i]}})
+			}
+			var refused *braid.RefusedError
+			require.ErrorAs(t, c.any().ChangeMembers(c.ctx(), changes[0]), &refused)
+			require.Equal(t, "the cluster's quorums are by zones: every voter needs one, and their number is fixed",
+				refused.Reason.String())
+			changed(t, c.any(), changes...)
+			acked = append(acked, c.fill("after", 20)...)
+			c.stop(c.leader())
+			acked = append(acked, c.fill("one down", 20)...)
+			c.verify(acked)
+			for _, m := range c.any().Status().Members {
+				require.NotEmpty(t, m.Zone)
+			}
+		})
+	}
+}

@@ -13,41 +13,9 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// The only service that etcd does not have. Its methods use Google's well-known messages, so no
-// code needs to be generated.
-const (
-	adminService  = "braid.Admin"
-	reshapeMethod = "Reshape"
-)
-
-// adminServer is the service braid.Admin.
-type adminServer interface {
-	// reshape changes the number of instances, and returns when the new number is active here.
-	reshape(ctx context.Context, instances *wrapperspb.UInt32Value) (*emptypb.Empty, error)
-}
-
-var adminDesc = grpc.ServiceDesc{
-	ServiceName: adminService,
-	HandlerType: (*adminServer)(nil),
-	Methods: []grpc.MethodDesc{{
-		MethodName: reshapeMethod,
-		Handler: func(srv any, ctx context.Context, decode func(any) error,
-			intercept grpc.UnaryServerInterceptor) (any, error) {
-			instances := new(wrapperspb.UInt32Value)
-			if err := decode(instances); err != nil {
-				return nil, err
-			}
-			info := &grpc.UnaryServerInfo{Server: srv, FullMethod: "/" + adminService + "/" + reshapeMethod}
-			return intercept(ctx, instances, info, func(ctx context.Context, req any) (any, error) {
-				return srv.(adminServer).reshape(ctx, req.(*wrapperspb.UInt32Value))
-			})
-		},
-	}},
-}
-
 // Reshape asks a member to change the number of its cluster's instances.
 func Reshape(ctx context.Context, member grpc.ClientConnInterface, instances int) error {
-	return member.Invoke(ctx, "/"+adminService+"/"+reshapeMethod, wrapperspb.UInt32(uint32(instances)), new(emptypb.Empty))
+	return callAdmin(ctx, member, reshapeMethod, wrapperspb.UInt32(uint32(instances)), new(emptypb.Empty))
 }
 
 func (s *Server) reshape(ctx context.Context, instances *wrapperspb.UInt32Value) (*emptypb.Empty, error) {

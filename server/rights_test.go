@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -89,6 +90,8 @@ func rpcs() map[string]rpc {
 		"v3electionpb.Election/Observe":    {request: &epb.LeaderRequest{Name: key}},
 		"v3electionpb.Election/Resign":     {request: &epb.ResignRequest{Leader: leader}},
 		adminService + "/" + reshapeMethod: {request: wrapperspb.UInt32(2)},
+		adminService + "/" + zonesMethod: {request: &structpb.Struct{Fields: map[string]*structpb.Value{
+			"one": structpb.NewStringValue("a")}}},
 	}
 }
 
@@ -235,6 +238,7 @@ func TestRightsAreAskedBehindTheBarrier(t *testing.T) {
 		"etcdserverpb.Cluster/MemberPromote", "etcdserverpb.Maintenance/Alarm", "etcdserverpb.Maintenance/Defragment",
 		"etcdserverpb.Maintenance/Hash", "etcdserverpb.Maintenance/HashKV", "etcdserverpb.Maintenance/Snapshot",
 		"etcdserverpb.Maintenance/MoveLeader", "etcdserverpb.Maintenance/Downgrade", adminService + "/" + reshapeMethod,
+		adminService + "/" + zonesMethod,
 	} {
 		_, err := root.AuthDisable(ctx)
 		require.NoError(t, err)

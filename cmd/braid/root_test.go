@@ -59,6 +59,13 @@ func TestWrongUse(t *testing.T) {
 		{"reshape --instances 2 --user root", "--user: it is NAME:PASSWORD"},
 		{"reshape --instance 2", "did you mean --instances?"},
 		{"reshaep", "\treshape"},
+		{"zones", "requires at least 1 arg"},
+		{"zones m1", `"m1" is not MEMBER=ZONE`},
+		{"zones m1=", `"m1=" is not MEMBER=ZONE`},
+		{"zones m1=a/b", "the zone is not a name"},
+		{"zones m1=a m1=b", "m1 is there twice"},
+		{"zones m1=a --endpoints=", "--endpoints is empty"},
+		{"zones m1=a --timeout=0s", "--timeout must be positive"},
 	} {
 		_, stderr, code := call(strings.Fields(c.args)...)
 		require.Equal(t, exitUsage, code, "%s: %s", c.args, stderr)

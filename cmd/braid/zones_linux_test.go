@@ -89,6 +89,8 @@ func TestZoneChanges(t *testing.T) {
 	serving(t, f, join...)
 	inZones(t, c.endpoints[0], "a m1, m4", "b m2, m3")
 	ok(t, "ctl", "--endpoints", c.endpoints[0], "member", "promote", idOf(t, c, "m4"))
+	ok(t, "zones", "--endpoints", c.endpoints[0], "m1=x", "m4=x", "m3=y", "m2=y")
+	inZones(t, c.endpoints[0], "x m1, m4", "y m2, m3")
 }
 
 // idOf is the id of the member with a name.

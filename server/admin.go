@@ -1,0 +1,66 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// The only service that etcd does not have. Its methods use Google's well-known messages, so no code needs to be
+// generated.
+const (
+	adminService  = "braid.Admin"
+	reshapeMethod = "Reshape"
+	zonesMethod   = "Zones"
+)
+
+// adminServer is the service braid.Admin.
+type adminServer interface {
+	// reshape changes the number of instances, and returns when the new number is active here.
+	reshape(ctx context.Context, instances *wrapperspb.UInt32Value) (*emptypb.Empty, error)
+	// setZones changes the zones of members, all at once.
+	setZones(ctx context.Context, zones *structpb.Struct) (*emptypb.Empty, error)
+}
+
+var adminDesc = grpc.ServiceDesc{
+	ServiceName: adminService,
+	HandlerType: (*adminServer)(nil),
+	Methods: []grpc.MethodDesc{
+		adminMethod(reshapeMethod, adminServer.reshape),
+		adminMethod(zonesMethod, adminServer.setZones),
+	},
+}
+
+// message is a message of type T.
+type message[T any] interface {
+	*T
+	proto.Message
+}
+
+// adminMethod describes a method of the service.
+func adminMethod[T, A any, Q message[T], R message[A]](
+	name string, serve func(adminServer, context.Context, Q) (R, error),
+) grpc.MethodDesc {
+	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, decode func(any) error,
+		intercept grpc.UnaryServerInterceptor) (any, error) {
+		question := Q(new(T))
+		if err := decode(question); err != nil {
+			return nil, err
+		}
+		info := &grpc.UnaryServerInfo{Server: srv, FullMethod: "/" + adminService + "/" + name}
+		return intercept(ctx, question, info, func(ctx context.Context, q any) (any, error) {
+			return serve(srv.(adminServer), ctx, q.(Q))
+		})
+	}}
+}
+
+// callAdmin calls a method of a member.
+func callAdmin(
+	ctx context.Context, member grpc.ClientConnInterface, method string, question, answer proto.Message,
+) error {
+	return member.Invoke(ctx, "/"+adminService+"/"+method, question, answer)
+}
