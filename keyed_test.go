@@ -31,11 +31,14 @@ type keyedCluster struct {
 
 func newKeyedCluster(t *testing.T) *keyedCluster { return newGroupedCluster(t, "multi-raft", "") }
 
-func newGroupedCluster(t *testing.T, protocol, stealing string) *keyedCluster {
+func newGroupedCluster(t *testing.T, protocol, stealing string, zones ...string) *keyedCluster {
 	c := &keyedCluster{t: t, protocol: protocol, stealing: stealing}
 	for i := range c.dirs {
 		c.members = append(c.members, braid.Member{ID: braid.MemberID(i + 1), PeerURLs: []string{freeURL(t)}})
 		c.dirs[i] = t.TempDir()
+	}
+	for i, zone := range zones {
+		c.members[i].Zone = zone
 	}
 	for i := range c.dirs {
 		c.start(i)
@@ -153,22 +156,55 @@ func (c *keyedCluster) leaders(member int) (ids []braid.MemberID) {
 	return ids
 }
 
+// ask proposes a command at a member, and repeats it while there is no leader.
+func (c *keyedCluster) ask(member int, key uint64) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), testTimeout)
+	defer cancel()
+	for {
+		_, err := c.nodes[member].ProposeWith(ctx, fmt.Appendf(nil, "%d %0100d", key, 0), nil, of(key))
+		if !errors.Is(err, braid.ErrNoLeader) || ctx.Err() != nil {
+			require.NoError(c.t, err)
+			return
+		}
+	}
+}
+
+// Groups move to a zone whose members use them in turns. To move to one of these members alone, they would have to be
+// used by it several times in a row.
+func TestGroupsMoveToAZone(t *testing.T) {
+	c := newGroupedCluster(t, "wpaxos", "consecutive:4", "east", "east", "west")
+	in := func(zone string) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(c.leaders(0), func(id braid.MemberID) bool {
+				return id == 0 || c.members[id-1].Zone != zone
+			})
+		}
+	}
+	key := uint64(0)
+	for _, use := range []struct {
+		zone    string
+		members []int
+	}{{"west", []int{2}}, {"east", []int{0, 1}}} {
+		require.Eventually(t, func() bool {
+			for group := range uint64(3) {
+				for range 4 {
+					for _, member := range use.members {
+						for at := -1; at != int(group); key++ {
+							at, _ = braid.GroupOf([]uint64{key}, 3)
+						}
+						c.ask(member, key-1)
+					}
+				}
+			}
+			return in(use.zone)()
+		}, testTimeout, 10*time.Millisecond, "%s uses all groups: %v", use.zone, c.leaders(0))
+	}
+}
+
 // Groups begin on all members. Then one member alone asks, and gets all of them. When it stops, the others take them.
 func TestGroupsAreStolen(t *testing.T) {
 	c := newGroupedCluster(t, "wpaxos", "majority:8")
-	ask := func(member int, from uint64) {
-		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-		defer cancel()
-		for key := from; key < from+30; key++ {
-			for {
-				_, err := c.nodes[member].ProposeWith(ctx, fmt.Appendf(nil, "%d %0100d", key, 0), nil, of(key))
-				if !errors.Is(err, braid.ErrNoLeader) || ctx.Err() != nil {
-					require.NoError(t, err)
-					break
-				}
-			}
-		}
-	}
 	owns := func(member int) func() bool {
 		return func() bool {
 			ids := c.leaders(member)
@@ -178,16 +214,19 @@ func TestGroupsAreStolen(t *testing.T) {
 	from := uint64(0)
 	for _, member := range []int{1, 2} {
 		require.Eventually(t, func() bool {
-			ask(member, from)
-			from += 30
+			for end := from + 30; from < end; from++ {
+				c.ask(member, from)
+			}
 			return owns(member)()
 		}, testTimeout, 10*time.Millisecond, "member %d asks alone", member+1)
 	}
 	c.stop(2)
-	ask(0, from)
+	for end := from + 30; from < end; from++ {
+		c.ask(0, from)
+	}
 	require.Eventually(t, func() bool { return !slices.Contains(c.leaders(0), c.members[2].ID) }, testTimeout, 10*time.Millisecond)
-	c.require(0, from+30)
-	c.require(1, from+30)
+	c.require(0, from)
+	c.require(1, from)
 }
 
 func testGroupsOfKeys(t *testing.T, c *keyedCluster) {
