@@ -292,8 +292,14 @@ func (c *config) checkMembers() error {
 	if err := conf.Validate(); err != nil && !(len(c.Members) == 0 && replica.Begun(c.FS, c.Dir)) {
 		return badOption("Members", "%v", err)
 	}
-	if conf.Find(c.Self) == nil && !replica.Begun(c.FS, c.Dir) {
+	if replica.Begun(c.FS, c.Dir) {
+		return nil
+	}
+	if conf.Find(c.Self) == nil {
 		return badOption("Members", "do not include member %s", c.Self)
+	}
+	if err := c.quorums().Fits(len(conf.Voters()), quorum.ZonesOf(&conf)); err != nil {
+		return badOption("Members", "%v", err)
 	}
 	return nil
 }

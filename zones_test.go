@@ -1,6 +1,7 @@
 package braid_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,5 +45,25 @@ func TestZonesOfAllVotersAtOnce(t *testing.T) {
 				require.NotEmpty(t, m.Zone)
 			}
 		})
+	}
+}
+
+// Quorums that do not fit the zones of the first members are refused before anything is written.
+func TestZonesThatDoNotFitTheQuorums(t *testing.T) {
+	for zones, want := range map[string]string{
+		"a,b,b": "quorums zones:3/1/0: the voters are in 2 zones",
+		"a,b,":  "quorums zones:3/1/0: some of the voters have no zone",
+		"a,b,/": "the zone is not a name",
+	} {
+		o := braid.Options{Self: 1, Cluster: 42, Dir: t.TempDir(), Listen: []string{"127.0.0.1:1"},
+			Protocol: braid.Named("iss", "quorums=zones:3/1/0")}
+		for i, zone := range strings.Split(zones, ",") {
+			o.Members = append(o.Members, braid.Member{ID: braid.MemberID(i + 1), PeerURLs: []string{"http://127.0.0.1:1"},
+				Zone: zone})
+		}
+		_, err := braid.Open(o, newCounts())
+		var wrong *braid.OptionError
+		require.ErrorAs(t, err, &wrong, "%v", err)
+		require.ErrorContains(t, err, want)
 	}
 }
