@@ -3,6 +3,7 @@ package braid_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -66,4 +67,20 @@ func TestZonesThatDoNotFitTheQuorums(t *testing.T) {
 		require.ErrorAs(t, err, &wrong, "%v", err)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// Leaders that are spread are in different zones. By their ids they would both be in the first one.
+func TestLeadersAreSpreadOverZones(t *testing.T) {
+	t.Parallel()
+	zones := []string{"east", "east", "west", "west"}
+	c := newCluster(t, 4, func(o *braid.Options) {
+		o.Protocol = braid.Named("niagara", "instances=2", "leaders=spread")
+		for i := range o.Members {
+			o.Members[i].Zone = zones[i]
+		}
+	})
+	require.Eventually(t, func() bool {
+		st := c.any().Status()
+		return st.Instances[0].Leader == 1 && st.Instances[1].Leader == 3
+	}, testTimeout, 5*time.Millisecond)
 }

@@ -1,6 +1,9 @@
 package protocol
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Leaders is the preferred distribution of an instance's leadership. It is a preference: elections decide.
 type Leaders string
@@ -10,7 +13,7 @@ const (
 	LeadersAny Leaders = ""
 	// LeadersTogether: the leader of the first instance leads all. A crash of any other member interrupts nothing.
 	LeadersTogether Leaders = "together"
-	// LeadersSpread: the instances take turns among the voters.
+	// LeadersSpread: the instances take turns among the voters, and so among their zones, see [Config.Turns].
 	LeadersSpread Leaders = "spread"
 	// LeadersBegin: they take turns when they begin. Later no leader of an instance is preferred.
 	LeadersBegin Leaders = "begin"
@@ -22,9 +25,25 @@ func (l Leaders) Moves() bool { return l != LeadersBegin }
 // Apart reports whether instances are to have different leaders, and stay with them when the first one moves.
 func (l Leaders) Apart() bool { return l == LeadersSpread || l == LeadersBegin }
 
-// Preferred is the voter that should lead an instance while that voter is healthy; 0: no preference. voters are
-// sorted. turn is the instance's place among those active, from 0 (ids have gaps after some reshapes). first leads
-// the first instance; 0: not known.
+// Turns are the voters in the order in which they take turns to lead: by their ids, and if they have zones, the first
+// one of each zone before the second one of any. So the leaders of a few instances are in different zones.
+func (c *Config) Turns() []MemberID {
+	voters := c.Voters()
+	before := func(id MemberID) (n int) {
+		for i := range c.Members {
+			if m := &c.Members[i]; m.ID < id && !m.Learner && c.Near(m.ID, id) {
+				n++
+			}
+		}
+		return n
+	}
+	slices.SortStableFunc(voters, func(a, b MemberID) int { return cmp.Compare(before(a), before(b)) })
+	return voters
+}
+
+// Preferred is the voter that should lead an instance while that voter is healthy; 0: no preference. voters are in the
+// order of [Config.Turns]. turn is the instance's place among those active, from 0 (ids have gaps after some reshapes).
+// first leads the first instance; 0: not known.
 func (l Leaders) Preferred(voters []MemberID, turn int, first MemberID) MemberID {
 	switch {
 	case len(voters) == 0:
@@ -36,10 +55,10 @@ func (l Leaders) Preferred(voters []MemberID, turn int, first MemberID) MemberID
 	return 0
 }
 
-// Rank is the number of the sorted voters that should campaign before a member when the leader of an instance is gone
-// (docs/internals/niagara.md, 3.4). All members of a configuration have different ranks. With LeadersTogether a
-// member has the same rank in every instance, so that one member wins all. With LeadersSpread the instances of a lost
-// leader go to different members.
+// Rank is the number of the voters, in the same order, that should campaign before a member when the leader of an
+// instance is gone (docs/internals/niagara.md, 3.4). All members of a configuration have different ranks. With
+// LeadersTogether a member has the same rank in every instance, so that one member wins all. With LeadersSpread the
+// instances of a lost leader go to different members.
 func (l Leaders) Rank(voters []MemberID, turn int, member, gone MemberID) int {
 	rank := l.place(voters, turn, member)
 	if p := l.place(voters, turn, gone); p < rank && p < len(voters) {
@@ -51,9 +70,9 @@ func (l Leaders) Rank(voters []MemberID, turn int, member, gone MemberID) int {
 // place is a voter's place among those that could lead an instance. Members that cannot lead follow after all voters.
 func (l Leaders) place(voters []MemberID, turn int, member MemberID) int {
 	n := len(voters)
-	at, found := slices.BinarySearch(voters, member)
+	at := slices.Index(voters, member)
 	switch {
-	case !found:
+	case at < 0:
 		return n
 	case !l.Apart() || n < 2:
 		return at

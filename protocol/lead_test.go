@@ -32,6 +32,20 @@ func TestLeaders(t *testing.T) {
 	}
 }
 
+// Voters take turns by their ids, and where they have zones, from zone to zone.
+func TestTurnsOfZones(t *testing.T) {
+	c := Config{Members: []Member{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4, Learner: true}, {ID: 5}, {ID: 6}, {ID: 7}}}
+	if got := c.Turns(); !slices.Equal(got, []MemberID{1, 2, 3, 5, 6, 7}) {
+		t.Errorf("without zones: %v", got)
+	}
+	for i, zone := range []string{"b", "b", "a", "c", "b", "a", ""} {
+		c.Members[i].Zone = zone
+	}
+	if got := c.Turns(); !slices.Equal(got, []MemberID{1, 3, 7, 2, 6, 5}) {
+		t.Errorf("with zones: %v", got)
+	}
+}
+
 // Ranks are 0, 1, 2 … for any set of failed members, and begin with the preferred one.
 func TestRanks(t *testing.T) {
 	all := []MemberID{2, 3, 5, 7, 11, 13, 17}

@@ -87,7 +87,7 @@ func (h *Hosted) tend() {
 		h.lead.stays = false
 	}
 	leader, timeout := siblings.Status(0).Leader, 2*h.cfg.Election
-	preferred := h.cfg.Leaders.Preferred(st.Config.Voters(), turn, leader)
+	preferred := h.cfg.Leaders.Preferred(st.Config.Turns(), turn, leader)
 	to := preferred
 	if h.lead.stays || !h.cfg.Leaders.Moves() {
 		to = 0

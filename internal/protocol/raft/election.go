@@ -34,7 +34,7 @@ func (r *Raft) timeout() time.Duration {
 // turn is how long this member waits for those with a lower rank (docs/internals/niagara.md, 3.4: rank ×
 // stagger), with a small random part, because members may know different configurations.
 func (r *Raft) turn(random uint64) time.Duration {
-	rank := r.cfg.Leaders.Rank(r.members.Voters.Incoming, r.members.Seat, r.cfg.Self, r.leader)
+	rank := r.cfg.Leaders.Rank(r.members.Config.Turns(), r.members.Seat, r.cfg.Self, r.leader)
 	return time.Duration(rank)*r.cfg.Stagger + time.Duration(random%uint64(max(1, r.cfg.Stagger/2)))
 }
 
