@@ -294,3 +294,15 @@ func TestMembersEndWithTheirLauncher(t *testing.T) {
 	how, _, _ := p.wait()
 	require.Equal(t, "ended with exit code 4", how)
 }
+
+// The zones of a new cluster's members are recorded, in turns.
+func TestZonesOfANewCluster(t *testing.T) {
+	m, err := create(t.TempDir(), Spec{Nodes: 4, BasePort: AnyPort, Protocol: "raft", Zones: []string{"a", "b", "c"}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b", "c", "a"}, m.Zones())
+	require.Equal(t, "m1=a,m2=b,m3=c,m4=a", m.InitialZones())
+	m, err = create(t.TempDir(), Spec{Nodes: 2, BasePort: AnyPort, Protocol: "raft"})
+	require.NoError(t, err)
+	require.Empty(t, m.Zones())
+	require.Empty(t, m.InitialZones())
+}
