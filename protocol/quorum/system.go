@@ -167,7 +167,7 @@ func (e *FitError) Error() string {
 	case TooLarge:
 		return fmt.Sprintf("quorums %s: there are %d voters", y, e.Voters)
 	case DoNotMeet:
-		return fmt.Sprintf("quorums %s: of %d voters, %d can elect a leader that hears of nobody among the %d that decide; "+
+		return fmt.Sprintf("quorums %s: of %d voters, %d can elect a leader, none of them among the %d that decide; "+
 			"the sum has to be more than %d",
 			y, e.Voters, y.elect, y.decide, e.Voters)
 	case TooFew:

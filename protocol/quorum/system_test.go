@@ -325,7 +325,7 @@ func TestWhatDoesNotFitSaysWhy(t *testing.T) {
 		why  Why
 		says string
 	}{
-		{Sizes(3, 2), 5, DoNotMeet, "quorums 3/2: of 5 voters, 3 can elect a leader that hears of nobody among the 2 that " +
+		{Sizes(3, 2), 5, DoNotMeet, "quorums 3/2: of 5 voters, 3 can elect a leader, none of them among the 2 that " +
 			"decide; the sum has to be more than 5"},
 		{Sizes(4, 2), 3, TooLarge, "quorums 4/2: there are 3 voters"},
 		{Sizes(1, 4), 3, TooLarge, "quorums 1/4: there are 3 voters"},

@@ -28,6 +28,13 @@ func TestSuccessor(t *testing.T) {
 	require.EqualValues(t, 2, Successor(status(1), 2, all), "the preferred one is near enough")
 	require.EqualValues(t, 2, Successor(status(1), 0, func(id protocol.MemberID) bool { return id != 3 }),
 		"a link is down")
+	zoned := status(1)
+	zoned.Config = zoned.Config.Clone()
+	zoned.Config.Members[0].Zone, zoned.Config.Members[2].Zone = "a", "a"
+	zoned.Peers[0].Match = 99
+	require.EqualValues(t, 3, Successor(zoned, 0, all), "of two that are as advanced, the one in the same zone")
+	zoned.Peers[0].Match = 100
+	require.EqualValues(t, 2, Successor(zoned, 0, all), "the most advanced, wherever it is")
 	silent := status(1)
 	silent.Peers[0].Active, silent.Peers[1].Snapshot = false, true
 	require.Zero(t, Successor(silent, 2, all), "nobody is fit")

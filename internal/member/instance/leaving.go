@@ -9,8 +9,8 @@ import (
 )
 
 // Successor is to whom the leader of an instance hands over before its member stops. That is prefer, if it is fit and
-// its link is up. Otherwise it is the most advanced of the voters that answer and whose links are up. 0: there is no
-// one, the member does not lead, or who leads follows from the log. It is a pure rule.
+// its link is up. Otherwise it is the most advanced of the voters that answer and whose links are up, of equal ones one
+// in the same zone. 0: there is no one, the member does not lead, or who leads follows from the log. It is a pure rule.
 func Successor(st *protocol.Status, prefer protocol.MemberID, up func(protocol.MemberID) bool) protocol.MemberID {
 	if st.Role != protocol.Leader || st.Epoch != nil {
 		return 0
@@ -22,7 +22,11 @@ func Successor(st *protocol.Status, prefer protocol.MemberID, up func(protocol.M
 	for i := range st.Peers {
 		p := &st.Peers[i]
 		m := st.Config.Find(p.ID)
-		if m != nil && !m.Learner && p.Active && !p.Snapshot && up(p.ID) && (best == nil || p.Match > best.Match) {
+		if m == nil || m.Learner || !p.Active || p.Snapshot || !up(p.ID) {
+			continue
+		}
+		nearer := best != nil && st.Config.Near(st.Self, p.ID) && !st.Config.Near(st.Self, best.ID)
+		if best == nil || p.Match > best.Match || p.Match == best.Match && nearer {
 			best = p
 		}
 	}
