@@ -1,6 +1,7 @@
 package braid_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,18 @@ func TestZonesOfAllVotersAtOnce(t *testing.T) {
 			for _, m := range c.any().Status().Members {
 				require.NotEmpty(t, m.Zone)
 			}
+
+			joins := braid.Member{ID: 4, PeerURLs: []string{freeURL(t)}}
+			c.dirs[joins.ID] = t.TempDir()
+			c.start(c.members[slices.IndexFunc(c.members, func(m braid.Member) bool { return c.nodes[m.ID] == nil })], false)
+			changed(t, c.any(), braid.Change{Kind: braid.AddVoter, Member: joins})
+			c.members = append(c.members, joins)
+			c.start(joins, true)
+			update := braid.Change{Kind: braid.UpdateMember, Member: braid.Member{ID: joins.ID, Zone: "south"}}
+			require.ErrorAs(t, c.any().ChangeMembers(c.ctx(), update), &refused, "a fourth zone")
+			update.Member.Zone = "west"
+			changed(t, c.any(), update)
+			require.Eventually(t, func() bool { return !c.any().Status().Members[3].Learner }, testTimeout, 5*time.Millisecond)
 		})
 	}
 }
