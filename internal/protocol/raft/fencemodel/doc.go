@@ -8,7 +8,7 @@
 // How to read: model_test.go (the state, the rules and their variants, Raft's commitment),
 // steps_test.go (what may happen next), judge_test.go (what must hold), search_test.go (what the model says,
 // for internal/explore, which searches), fence_test.go (the changes of members and what is expected of
-// each variant), deep_test.go (what takes minutes: campaign deep).
+// each variant), off_test.go (lanes are turned off and on), deep_test.go (what takes minutes: campaign deep).
 //
 // May import: internal/explore.
 package fencemodel

@@ -38,7 +38,7 @@ func (m *model) judge(s *state) string {
 func (m *model) lost(s *state, e uint8) (what string) {
 	for c := range members {
 		v := m.logView(s, c)
-		if v.signaled >= e {
+		if v.has(m, e) {
 			continue
 		}
 		m.quorums(s, c, func(q uint8) {
@@ -46,7 +46,7 @@ func (m *model) lost(s *state, e uint8) (what string) {
 			for i := range members {
 				holder = holder || q>>i&1 == 1 && s.cells[i] >= e
 			}
-			if !holder || v.closed {
+			if !holder || v.closed || v.off {
 				what = fmt.Sprintf("lost: entry %d, accepted in generation %d: member %d may be elected by %04b", e,
 					s.accepted[e-1], c+1, q)
 			}
@@ -67,12 +67,12 @@ func (m *model) held(s *state, e uint8) string {
 	}
 	if m.inForce {
 		for l := range members {
-			if in := m.logView(s, l); s.lead[l] == 1 && v.signaled < e && !m.configs[in.conf].decides(who) {
+			if in := m.logView(s, l); s.lead[l] == 1 && !v.has(m, e) && !m.configs[in.conf].decides(who) {
 				return fmt.Sprintf("held: entry %d is on %04b, not enough for what member %d leads", e, who, l+1)
 			}
 		}
 	}
-	if v.signaled >= e || m.configs[v.conf].decides(who) {
+	if v.has(m, e) || m.configs[v.conf].decides(who) {
 		return ""
 	}
 	return fmt.Sprintf("held: entry %d is on %04b, not enough for configuration %d", e, who, v.conf)
@@ -87,7 +87,7 @@ func (m *model) below(s *state, e uint8) string {
 			if kindOf(j[n]) != change {
 				continue
 			}
-			if v := m.view(j, n); v.gen >= s.accepted[e-1] && v.signaled < e {
+			if v := m.view(j, n); v.gen >= s.accepted[e-1] && !v.has(m, e) {
 				return fmt.Sprintf("below: entry %d, accepted in generation %d: the log of member %d ends generation %d at %d "+
 					"without it", e, s.accepted[e-1], i+1, v.gen, n+1)
 			}

@@ -20,12 +20,13 @@ const (
 	signal = 1 // confirms the lane up to the argument
 	change = 2 // the argument is the configuration, active when it is in the log
 	gener  = 3 // a generation; the argument is its number
+	opens  = 4 // the owner's lane opens again, behind what it had before
 )
 
-func entry(kind, arg, term uint8) uint8 { return kind<<6 | arg<<3 | term }
-func kindOf(e uint8) uint8              { return e >> 6 }
-func argOf(e uint8) uint8               { return e >> 3 & 7 }
-func termOf(e uint8) uint8              { return e & 7 }
+func entry(kind, arg, term uint8) uint8 { return kind<<5 | arg<<2 | term }
+func kindOf(e uint8) uint8              { return e >> 5 }
+func argOf(e uint8) uint8               { return e >> 2 & 7 }
+func termOf(e uint8) uint8              { return e & 3 }
 
 // config is a configuration: masks of voters.
 type config struct {
@@ -34,6 +35,8 @@ type config struct {
 	outgoing uint8
 	// closes: the lane's owner is gone, so nothing of the lane is confirmed after it.
 	closes bool
+	// off: it turns lanes off. Then closes is set.
+	off bool
 	// next are the configurations that may follow; they index the scenario's configs.
 	next []uint8
 }
@@ -88,6 +91,7 @@ type state struct {
 	resp   [members][members]uint8 // answers to a leader's fence: 1 + what the lane had
 
 	alive uint8 // 1: the owner's incarnation that has the lane continues
+	heard uint8 // what the owner knows of its lane: 1 it was turned off, 2 it opened again
 	gen   uint8 // the generation that the owner has adopted
 	conf  uint8 // and its configuration
 	ack   [members]uint8
@@ -122,6 +126,13 @@ type rules struct {
 	skipLeave        bool // no fence for leaving a joint configuration
 	dropOnGeneration bool // what is not confirmed is dropped with the generation
 	openForEver      bool // a removed owner's lane is not closed
+	openOff          bool // generations begin and lanes open while lanes are off
+	sameNumbers      bool // a lane that opens again uses its numbers again
+	// sameLane: members hold what comes of a lane that opened again before their log says that it did. They drop it
+	// when they learn that the lane closed.
+	sameLane bool
+	// skipOff is a configuration that turns lanes off without a fence; 0: none does.
+	skipOff uint8
 }
 
 // scenario is a cluster and what may happen to it.
@@ -133,7 +144,11 @@ type scenario struct {
 	terms   uint8 // elections
 	crashes uint8
 	gens    uint8 // generations that may be started without a change
-	length  int   // of a log
+	// second is the first entry of the lane after it opens again; 0: it never does.
+	second uint8
+	// absent are the members that take no part.
+	absent uint8
+	length int // of a log
 	// mirror swaps two members that play the same part, and maps configurations accordingly.
 	mirror    [2]int
 	mirrored  []uint8
@@ -161,7 +176,18 @@ type view struct {
 	genAt    int
 	signaled uint8
 	closed   bool // by a configuration in this log
+	off      bool // lanes are
+	opened   bool // the lane opened again
+	before   uint8
 	fresh    uint8
+}
+
+// has reports whether the log confirms an entry.
+func (v *view) has(m *model, e uint8) bool {
+	if v.opened && e < m.second {
+		return v.before >= e
+	}
+	return v.signaled >= e
 }
 
 func (m *model) view(j *journal, n int) view {
@@ -175,6 +201,7 @@ func (m *model) view(j *journal, n int) view {
 		case change:
 			v.conf, v.confAt = argOf(e), i+1
 			v.closed = v.closed || m.configs[v.conf].closes && !m.openForEver
+			v.off = m.configs[v.conf].off
 			if m.entryIsGeneration {
 				v.gen, v.genConf, v.genAt = uint8(i+2), v.conf, i+1
 			}
@@ -187,6 +214,9 @@ func (m *model) view(j *journal, n int) view {
 				v.gen = uint8(i + 2)
 			}
 			v.closed = v.closed || m.dropOnGeneration
+		case opens:
+			v.opened, v.closed, v.before = true, false, v.signaled
+			v.signaled = m.second - 1
 		}
 	}
 	return v
@@ -256,10 +286,39 @@ func (m *model) counts(s *state) bool {
 	return s.alive == 1 && !m.configs[s.conf].closes && (s.fence[m.owner] <= s.gen || m.ownerUnfenced)
 }
 
+// writes are the entries that the owner writes now: from, before to.
+func (m *model) writes(s *state) (from, to uint8) {
+	switch {
+	case m.second == 0:
+		return 1, m.entries + 1
+	case s.heard == 2:
+		return m.second, m.entries + 1
+	}
+	return 1, m.second
+}
+
+// takes reports whether a member may hold what the owner sends of its lane.
+func (m *model) takes(s *state, f int) bool {
+	if m.absent>>f&1 == 1 || s.fence[f] > s.gen && !m.ackFenced {
+		return false
+	}
+	v := m.logView(s, f)
+	return s.heard < 2 || f == m.owner || v.opened || m.sameLane || m.sameNumbers
+}
+
+// hold writes an entry of the lane to a disk.
+func (m *model) hold(s *state, f int, e uint8) {
+	if m.sameNumbers && e >= m.second && s.cells[f] > 0 && f != m.owner {
+		return // it has that number
+	}
+	s.cells[f] = max(s.cells[f], e)
+}
+
 // accept counts: the owner accepts an entry as soon as it may. Nothing depends on when it does, so
 // the earliest moment is the worst.
 func (m *model) accept(s *state) {
-	for e := uint8(1); e <= m.entries && s.cells[m.owner] >= e && m.counts(s); e++ {
+	from, to := m.writes(s)
+	for e := from; e < to && s.cells[m.owner] >= e && m.counts(s); e++ {
 		if s.accepted[e-1] == 0 && m.configs[s.conf].decides(m.ackers(s, e)) {
 			s.accepted[e-1] = s.gen
 		}
@@ -270,7 +329,7 @@ func (m *model) accept(s *state) {
 func (m *model) ackers(s *state, e uint8) uint8 {
 	who := uint8(1) << m.owner
 	for i := range members {
-		if i != m.owner && max(s.ack[i], s.old[i]) >= e {
+		if i != m.owner && max(s.ack[i], s.old[i]) >= e || m.sameNumbers && s.heard == 2 && s.ack[i] > 0 {
 			who |= 1 << i
 		}
 	}
@@ -294,7 +353,7 @@ func (m *model) settle(s *state) bool {
 		accepted = accepted || g != 0
 		all = all && g != 0
 	}
-	if all || m.configs[s.conf].closes {
+	if all || m.configs[s.conf].closes || m.second > 0 && s.accepted[m.second-1] != 0 {
 		s.alive = 0
 	}
 	if m.settled(s) {
@@ -309,12 +368,14 @@ func (m *model) settle(s *state) bool {
 		}
 	}
 	covered := m.view(&s.done, s.done.len()).signaled >= m.entries
-	return m.stuck || m.everything || !covered && (accepted || s.alive == 1)
+	return m.stuck || m.everything || !covered && (accepted || s.alive == 1 || m.second > 0 && s.heard < 2)
 }
 
 // settled: the owner counts no more, so what is accepted, and who holds it, is resolved. Then a fence is answered when
 // the answers are used, and generations do not matter.
-func (m *model) settled(s *state) bool { return s.alive == 0 && !m.stuck && m.lazy }
+func (m *model) settled(s *state) bool {
+	return s.alive == 0 && !m.stuck && m.lazy && (m.second == 0 || s.heard == 2)
+}
 
 // keptAcks is what remains of the acks when they count no more under the rules.
 func (m *model) keptAcks(s *state) (kept [members]uint8) {

@@ -70,6 +70,8 @@ func (m *model) tell(t step) string {
 		return fmt.Sprintf("%d holds %d more and acks", t.a, t.b)
 	case "late":
 		return fmt.Sprintf("%d holds one more and acks, then fence %d→%d", t.b, t.a, t.b)
+	case "open":
+		return fmt.Sprintf("%d opens the lane again", t.a)
 	case "write":
 		return fmt.Sprintf("owner %d holds one more", t.a)
 	}
@@ -87,11 +89,12 @@ func who(mask uint8) string {
 }
 
 func (m *model) show(s *state) string {
-	out := fmt.Sprintf("cells %v fences %v generation %d accepted %v", s.cells, s.fence, s.gen, s.accepted)
+	out := fmt.Sprintf("cells %v fences %v generation %d heard %d accepted %v", s.cells, s.fence, s.gen, s.heard,
+		s.accepted)
 	for i := range s.log {
 		out += fmt.Sprintf("; log %d:", i+1)
 		for _, e := range s.log[i][:s.log[i].len()] {
-			out += fmt.Sprintf(" %s%d/%d", [...]string{"n", "s", "c", "g"}[kindOf(e)], argOf(e), termOf(e))
+			out += fmt.Sprintf(" %s%d/%d", [...]string{"n", "s", "c", "g", "o"}[kindOf(e)], argOf(e), termOf(e))
 		}
 	}
 	return out

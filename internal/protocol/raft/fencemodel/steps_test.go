@@ -27,6 +27,9 @@ func (m *model) each(s *state, yield func(step, *state)) {
 	m.laneSteps(s, do)
 	if s.crashes < m.crashes {
 		for i := range members {
+			if m.absent>>i&1 == 1 {
+				continue
+			}
 			do("crash", i+1, 0, func(n *state) bool { return m.crash(n, i) })
 		}
 	}
@@ -111,7 +114,7 @@ func (m *model) leaderSteps(s *state, l int, do doer) {
 		do("append", l+1, f+1, func(n *state) bool { return m.replicate(n, l, f) })
 	}
 	for f := range members { // what it signals it may have to fetch; it need not write it
-		for to := v.signaled + 1; to <= s.cells[f] && !v.closed && s.term[f] <= s.term[l]; to++ {
+		for to := v.signaled + 1; to <= s.cells[f] && !v.closed && !v.off && s.term[f] <= s.term[l]; to++ {
 			do("signal", l+1, int(to), func(n *state) bool { n.follow(f, s.term[l]); return m.append(n, l, signal, to) })
 		}
 	}
@@ -119,6 +122,9 @@ func (m *model) leaderSteps(s *state, l int, do doer) {
 		v.genAt, v.genConf = max(v.genAt, v.confAt), v.conf
 	} else {
 		m.generations(s, l, &v, do)
+		if m.second > 0 && !v.opened && v.closed && (!v.off || m.openOff) {
+			do("open", l+1, 0, func(n *state) bool { return m.append(n, l, opens, m.second) })
+		}
 	}
 	m.changeSteps(s, l, &v, conf, do)
 }
@@ -138,7 +144,7 @@ func (m *model) replicate(s *state, l, f int) bool {
 // changeSteps: the fence's questions and answers, one member at a time, and the configuration.
 func (m *model) changeSteps(s *state, l int, v *view, conf *config, do doer) {
 	ready := int(s.commit[l]) >= v.confAt && s.commit[l] > 0 && termOf(s.log[l][s.commit[l]-1]) == s.term[l] &&
-		v.genAt >= v.confAt
+		(v.genAt >= v.confAt || v.off)
 	if !ready || len(conf.next) == 0 {
 		return
 	}
@@ -165,10 +171,11 @@ func (m *model) changeSteps(s *state, l int, v *view, conf *config, do doer) {
 			n.resp[l][f] = n.cells[f] + 1
 			return true
 		})
-		for more := uint8(1); m.lazy && f != m.owner && s.alive == 1 && s.cells[f]+more <= m.entries &&
-			s.fence[f] <= s.gen; more++ {
+		from, to := m.writes(s)
+		for e := max(from, s.cells[f]+1); m.lazy && f != m.owner && s.alive == 1 && e < to && m.takes(s, f) &&
+			s.fence[f] <= s.gen; e++ {
 			do("late", l+1, f+1, func(n *state) bool {
-				n.cells[f] += more
+				m.hold(n, f, e)
 				n.ack[f] = n.cells[f]
 				n.follow(f, s.term[l])
 				n.fence[f] = max(n.fence[f], v.gen+1)
@@ -182,6 +189,10 @@ func (m *model) changeSteps(s *state, l int, v *view, conf *config, do doer) {
 // skips reports whether a variant makes this change without a fence.
 func (m *model) skips(from, to *config) bool {
 	switch {
+	case from.off:
+		return true
+	case to.off:
+		return m.skipOff > 0 && to == &m.configs[m.skipOff]
 	case to.outgoing != 0:
 		return m.skipJoin
 	case from.outgoing != 0:
@@ -230,6 +241,9 @@ func (m *model) generations(s *state, l int, v *view, do doer) {
 			return m.append(n, l, gener, number)
 		})
 	}
+	if v.off && !m.openOff {
+		return
+	}
 	if v.confAt > v.genAt && int(s.commit[l]) >= v.confAt {
 		start("generation", v.gen+1, -1)
 	}
@@ -255,19 +269,28 @@ func (m *model) laneSteps(s *state, do doer) {
 	if s.alive == 1 {
 		do("adopt", m.owner+1, 0, m.adopt)
 	}
+	if m.second > 0 {
+		do("hear", m.owner+1, 0, m.hear)
+		for f := range members {
+			if f != m.owner && m.sameLane && s.cells[f] > 0 {
+				do("drop", f+1, 0, func(n *state) bool { return m.drop(n, f) })
+			}
+		}
+	}
 	if m.lazy {
 		m.acceptSteps(s, do)
 		return
 	}
-	if s.alive == 1 && s.cells[m.owner] < m.entries {
-		do("write", m.owner+1, 0, func(n *state) bool { n.cells[m.owner]++; return true })
+	from, to := m.writes(s)
+	if e := max(from, s.cells[m.owner]+1); s.alive == 1 && e < to {
+		do("write", m.owner+1, 0, func(n *state) bool { m.hold(n, m.owner, e); return true })
 	}
 	for f := range members {
-		if f == m.owner || s.fence[f] > s.gen && !m.ackFenced {
+		if f == m.owner || !m.takes(s, f) {
 			continue
 		}
-		if s.cells[f] < m.entries {
-			do("lane", f+1, 1, func(n *state) bool { n.cells[f]++; m.acknowledge(n, f); return true })
+		if e := max(from, s.cells[f]+1); e < to && (m.second == 0 || s.alive == 1) {
+			do("lane", f+1, 1, func(n *state) bool { m.hold(n, f, e); m.acknowledge(n, f); return true })
 		}
 		if s.cells[f] > s.ack[f] || m.ackFromLog {
 			do("lane", f+1, 0, func(n *state) bool { m.acknowledge(n, f); return true })
@@ -277,17 +300,17 @@ func (m *model) laneSteps(s *state, do doer) {
 
 // acceptSteps: the next entry is written by the owner and by some that may, and is accepted.
 func (m *model) acceptSteps(s *state, do doer) {
-	e := uint8(1)
-	for e <= m.entries && s.accepted[e-1] != 0 {
+	e, to := m.writes(s)
+	for e < to && s.accepted[e-1] != 0 {
 		e++
 	}
-	if e > m.entries || !m.counts(s) {
+	if e >= to || !m.counts(s) {
 		return
 	}
 	had := m.ackers(s, e)
 	var may uint8
 	for f := range members {
-		if had>>f&1 == 0 && (s.fence[f] <= s.gen || m.ackFenced) {
+		if had>>f&1 == 0 && m.takes(s, f) {
 			may |= 1 << f
 		}
 	}
@@ -302,7 +325,7 @@ func (m *model) acceptSteps(s *state, do doer) {
 					continue
 				}
 				if f == m.owner || !m.ackFromLog || m.logView(s, f).signaled < e {
-					n.cells[f] = max(n.cells[f], e)
+					m.hold(n, f, e)
 				}
 			}
 			return true
@@ -330,8 +353,13 @@ func (m *model) adopt(s *state) bool {
 	}
 	v := m.view(j, n)
 	if !m.adoptInLog {
+		v = view{gen: s.gen, genConf: s.conf}
 		for i := 1; i <= n; i++ { // one after the other
-			if at := m.view(j, i); at.gen > s.gen {
+			at := m.view(j, i)
+			if at.off && s.heard == 0 {
+				break // it hears that first
+			}
+			if at.gen > s.gen {
 				v = at
 				break
 			}
@@ -346,6 +374,38 @@ func (m *model) adopt(s *state) bool {
 	if !m.countOldSets {
 		s.conf = v.genConf
 	}
+	return true
+}
+
+// hear takes the owner to the next thing that its committed log says of its lane: it was turned off, or it opened
+// again and acknowledgements count. A new incarnation continues likewise.
+func (m *model) hear(s *state) bool {
+	n := common(&s.done, &s.log[m.owner])
+	for i := 1; i <= n; i++ {
+		v := m.view(&s.done, i)
+		switch {
+		case s.heard == 0 && v.confAt == i && v.off:
+			s.heard, s.alive, s.conf = 1, 0, v.conf
+		case s.heard == 1 && v.opened && v.genAt >= v.confAt:
+			if s.heard, s.alive, s.gen, s.conf = 2, 1, v.gen, v.genConf; m.openOff {
+				s.conf = 0
+			}
+		default:
+			continue
+		}
+		s.ack, s.old = [members]uint8{}, [members]uint8{}
+		return true
+	}
+	return false
+}
+
+// drop is what a variant does where it knows that the lane closed, and its log does not have it opened again.
+func (m *model) drop(s *state, f int) bool {
+	v := m.view(&s.done, common(&s.done, &s.log[f]))
+	if at := m.logView(s, f); !v.off && !v.closed || at.opened {
+		return false
+	}
+	s.cells[f] = 0
 	return true
 }
 
