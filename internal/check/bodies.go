@@ -63,7 +63,7 @@ type Bodies struct {
 	live  map[uint64]*liveBody // by index
 	// halves are sets of voters. Any quorum of one of them must be able to make every live body whole. While joint, one
 	// half is enough, because a leader then has answers from quorums of both.
-	halves [][]uint64
+	halves []half
 	slots  map[uint8]uint64 // row → the member that has it in a decided configuration
 	// quorums are those of elections and of decisions.
 	quorums Quorums
@@ -243,7 +243,8 @@ func (b *Bodies) mayPrune(member uint64, e *Body, was Form) error {
 		return fmt.Errorf("C9: member %x goes back from %s to %s of (%d, term %d), which is not decided", member, was, e.Form,
 			e.Index, e.Term)
 	}
-	for _, voters := range b.halves {
+	for _, h := range b.halves {
+		voters := h.voters
 		whole, rows := b.holders(e.Index, l.term, voters, func(m uint64, h heldBody) heldBody {
 			if m == member {
 				h = heldBody{term: e.Term, form: e.Form}

@@ -20,24 +20,24 @@ func (b *Bodies) Decide(index, term uint64, by *Voters) error {
 	if by != nil {
 		halves = by.halves()
 	}
-	for _, voters := range halves {
-		if whole, rows := b.holders(index, term, voters, nil); whole+rows < need(b.quorums.Write, len(voters)) &&
-			!b.quorums.grid() {
+	for _, h := range halves {
+		whole, rows := b.holders(index, term, h.voters, nil)
+		if whole+rows < need(b.quorums.Write, len(h.voters)) && !b.quorums.grid() {
 			return fmt.Errorf("C1: (%d, term %d) is decided with %d whole and %d rows on the disks of %x", index, term, whole,
-				rows, voters)
+				rows, h.voters)
 		}
-		if err := b.judge(index, l, [][]uint64{voters}); err != nil {
+		if err := b.judge(index, l, []half{h}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (v *Voters) halves() [][]uint64 {
+func (v *Voters) halves() []half {
 	if len(v.Outgoing) > 0 {
-		return [][]uint64{v.Incoming, v.Outgoing}
+		return []half{{v.Incoming, v.Zones}, {v.Outgoing, v.Zones}}
 	}
-	return [][]uint64{v.Incoming}
+	return []half{{v.Incoming, v.Zones}}
 }
 
 // Void records that no member applies the entry (index, term), because its instance ended before it. Members may drop
@@ -108,12 +108,13 @@ func (b *Bodies) holders(index, term uint64, voters []uint64, but func(uint64, h
 }
 
 // judge judges that any quorum of one of the halves can make a body whole (C1).
-func (b *Bodies) judge(index uint64, l *liveBody, halves [][]uint64) error {
+func (b *Bodies) judge(index uint64, l *liveBody, halves []half) error {
 	text := ""
-	for _, voters := range halves {
+	for _, h := range halves {
+		voters := h.voters
 		whole, rows := b.holders(index, l.term, voters, nil)
 		if b.quorums.grid() {
-			if !b.quorums.elect(voters, func(id uint64) bool { return !b.whole(index, l.term, id) }) {
+			if !b.quorums.elect(h, func(id uint64) bool { return !b.whole(index, l.term, id) }) {
 				return nil
 			}
 		} else if spare := len(voters) - b.reads(len(voters)); whole >= spare+1 ||

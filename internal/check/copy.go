@@ -36,7 +36,17 @@ type Record struct {
 }
 
 // Voters decide: a quorum of Incoming and, unless empty, of Outgoing.
-type Voters struct{ Incoming, Outgoing []uint64 }
+type Voters struct {
+	Incoming, Outgoing []uint64
+	// Zones has the zones of voters that have one. If it is not empty, a voter that it omits is in the zone "".
+	Zones map[uint64]string
+}
+
+// half is one of the sets of voters.
+type half struct {
+	voters []uint64
+	zones  map[uint64]string
+}
 
 // image is a log in one medium: memory or disk.
 type image struct {

@@ -85,7 +85,7 @@ func drawChange(w *World, config *protocol.Config) []protocol.Change {
 // promote promotes learners. Half of the time a voter is removed by the same change.
 func promote(w *World, learners []protocol.MemberID, some protocol.Member) (changes []protocol.Change) {
 	for _, id := range learners {
-		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}})
+		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: asVoter(w, id)})
 		if w.Chance(0.5) {
 			break
 		}
@@ -127,7 +127,7 @@ func promoteLater(w *World, learner protocol.MemberID) {
 				i = w.Pick(len(voters))
 			}
 			askChange(w, m, []protocol.Change{
-				{Kind: protocol.AddVoter, Member: protocol.Member{ID: learner}},
+				{Kind: protocol.AddVoter, Member: asVoter(w, learner)},
 				{Kind: protocol.RemoveMember, Member: protocol.Member{ID: voters[i]}},
 			})
 		}
@@ -148,7 +148,7 @@ func drawResize(w *World, config *protocol.Config) (changes []protocol.Change) {
 	if w.growing {
 		for i := range config.Members {
 			if m := &config.Members[i]; m.Learner {
-				return []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}
+				return []protocol.Change{{Kind: protocol.AddVoter, Member: asVoter(w, m.ID)}}
 			}
 		}
 		if len(w.Members) < w.Set.Nodes+maxAdded {
@@ -194,16 +194,22 @@ func memberToAsk(w *World) *node.Member {
 	return w.victim()
 }
 
+// asVoter returns a member that was added as a learner as operators name it when they promote it. The leader may not
+// know that it was added.
+func asVoter(w *World, id protocol.MemberID) protocol.Member {
+	return protocol.Member{ID: id, Zone: w.Member(id).Zone}
+}
+
 // AddMember starts a process with an empty disk. It waits until a message of its cluster arrives.
 func AddMember(w *World) protocol.Member {
 	m := node.NewMember(&w.Environment, protocol.MemberID(len(w.Members)+1))
-	m.Join = true
+	m.Join, m.Zone = true, someZone(w)
 	w.Members = append(w.Members, m)
 	if w.Set.Chaos > 0 && w.Chance(0.15) { // scenarios draw nothing
 		w.Tracef("FAULT %s will never come", m.ID)
 		m.Gone = true
-		return protocol.Member{ID: m.ID, PeerURLs: m.URLs()}
+		return protocol.Member{ID: m.ID, PeerURLs: m.URLs(), Zone: m.Zone}
 	}
 	w.StartLater(m, w.Between(0, w.Set.Election))
-	return protocol.Member{ID: m.ID, PeerURLs: m.URLs()}
+	return protocol.Member{ID: m.ID, PeerURLs: m.URLs(), Zone: m.Zone}
 }

@@ -39,6 +39,7 @@ var Faults = []*Fault{
 	faultPromise,
 	faultMove,
 	faultTune,
+	faultZone,
 }
 
 func init() {

@@ -137,7 +137,7 @@ func straggle(w *World) {
 func regrow(w *World, l *node.Member, config *protocol.Config) {
 	for i := range config.Members {
 		if m := &config.Members[i]; m.Learner {
-			askChange(w, l, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}})
+			askChange(w, l, []protocol.Change{{Kind: protocol.AddVoter, Member: asVoter(w, m.ID)}})
 			return
 		}
 	}

@@ -17,6 +17,12 @@ func VotersOf(c *protocol.Config) *check.Voters {
 	v := &check.Voters{}
 	for _, id := range c.Voters() {
 		v.Incoming = append(v.Incoming, uint64(id))
+		if zone := c.Find(id).Zone; zone != "" {
+			if v.Zones == nil {
+				v.Zones = map[uint64]string{}
+			}
+			v.Zones[uint64(id)] = zone
+		}
 	}
 	for _, id := range c.Outgoing {
 		v.Outgoing = append(v.Outgoing, uint64(id))

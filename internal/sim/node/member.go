@@ -63,6 +63,8 @@ type Member struct {
 	Lagging time.Duration
 
 	Join bool // not part of the first configuration
+	// Zone is the zone with which it joins.
+	Zone string
 	// Given are the members that the operator names at its first start.
 	Given []protocol.Member
 	// URL is its address. Told: it must learn the addresses of all members.

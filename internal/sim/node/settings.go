@@ -59,6 +59,8 @@ type foundingSettings struct {
 	Birth string
 	// Alone is the only member of the cluster at first; 0: there are more.
 	Alone protocol.MemberID
+	// Zones has the zone of each of the first members; nil: none has one.
+	Zones []string
 	// Noted: every directory records the kind of its log from the first start on. A core that is not in the registry
 	// cannot be inferred later.
 	Noted bool
@@ -157,6 +159,9 @@ func (s *Settings) firstConfig() protocol.Config {
 	}
 	for i := range s.Nodes {
 		m := protocol.Member{ID: protocol.MemberID(i + 1), Slot: uint8(i)}
+		if len(s.Zones) > 0 {
+			m.Zone = s.Zones[i]
+		}
 		if s.Moves {
 			m.PeerURLs = []string{home(m.ID)}
 		}
