@@ -66,3 +66,15 @@ func TestBodiesInAGrid(t *testing.T) {
 		}
 	}
 }
+
+// TestQuorumsOfVotersInZones: zones, and not ids, say which voters are in a column.
+func TestQuorumsOfVotersInZones(t *testing.T) {
+	v := &Voters{Incoming: []uint64{1, 2, 3, 4, 5}, Zones: map[uint64]string{1: "b", 2: "a", 3: "b", 4: "a", 5: "b"}}
+	zones := Quorums{Zones: 2, Down: 1} // 2 4 and 1 3 5
+	require.True(t, zones.Writes(v, among(2, 4)) && zones.Writes(v, among(1, 5)) && zones.Reads(v, among(2, 1, 3)))
+	require.False(t, zones.Writes(v, among(1, 2)) || zones.Reads(v, among(1, 3, 5)) || zones.Reads(v, among(2, 4, 5)))
+	v.Zones = map[uint64]string{1: "b", 2: "a", 3: "b", 4: "a"}
+	grid := Quorums{Rows: 2} // in the order of zones 5 2 4 1 3: columns 5 4 3 and 2 1
+	require.True(t, grid.Writes(v, among(1, 2)) && grid.Writes(v, among(3, 4, 5)) && grid.Reads(v, among(1, 5)))
+	require.False(t, grid.Writes(v, among(2, 4)) || grid.Reads(v, among(1, 2)))
+}
