@@ -41,9 +41,7 @@ func (c *Configs) tuned(p *protocol.Profile) (*protocol.Settings, error) {
 func (c *Configs) Promise(commit protocol.Index) (timeout time.Duration, leases bool) {
 	k := len(c.all) - 1
 	if c.settings.Mutant == MutantPromiseDecided {
-		for k > 0 && c.all[k].index > commit {
-			k--
-		}
+		k = c.lastDecided(commit)
 	}
 	for ; ; k-- {
 		s := c.all[k].settings
@@ -53,6 +51,15 @@ func (c *Configs) Promise(commit protocol.Index) (timeout time.Duration, leases 
 			return timeout, leases
 		}
 	}
+}
+
+// lastDecided is the place of the last configuration that is known to be decided, for a mutant.
+func (c *Configs) lastDecided(commit protocol.Index) int {
+	k := len(c.all) - 1
+	for k > 0 && c.all[k].index > commit {
+		k--
+	}
+	return k
 }
 
 // Strict is the shortest election timeout of the same profiles.
@@ -70,19 +77,10 @@ func (c *Configs) Strict(commit protocol.Index) time.Duration {
 // the newest of all. One that has no configuration of this log may obey an older one than any of them, and counts for
 // nothing. Founding members have the founding configuration.
 func (c *Configs) Lease(id protocol.MemberID, match, commit protocol.Index) time.Duration {
-	last := len(c.all) - 1
-	switch newest := lease(c.all[last].settings); c.settings.Mutant {
-	case MutantLeaseAtOnce:
-		return newest
-	case MutantLeaseByMajority:
-		if c.At <= commit {
-			return newest
-		}
-	case MutantShortenLate:
-		if c.At > commit && last > 0 {
-			return lease(c.all[last-1].settings)
-		}
+	if length, wrong := c.wrongLease(commit); wrong {
+		return length
 	}
+	last := len(c.all) - 1
 	length := time.Duration(math.MaxInt64)
 	for k := last; k >= 0; k-- {
 		o := &c.all[k]
@@ -98,6 +96,23 @@ func (c *Configs) Lease(id protocol.MemberID, match, commit protocol.Index) time
 		return length
 	}
 	return 0
+}
+
+// wrongLease is the lease for a mutant; false: the one of the rule.
+func (c *Configs) wrongLease(commit protocol.Index) (time.Duration, bool) {
+	last := len(c.all) - 1
+	newest := lease(c.all[last].settings)
+	switch c.settings.Mutant {
+	case MutantLeaseAtOnce:
+		return newest, true
+	case MutantLeaseByMajority:
+		return newest, c.At <= commit
+	case MutantShortenLate:
+		if c.At > commit && last > 0 {
+			return lease(c.all[last-1].settings), true
+		}
+	}
+	return 0, false
 }
 
 // lease is the length of a lease under settings; 0: there are none.
