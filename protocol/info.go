@@ -76,8 +76,8 @@ func (i *Info) Known(name string) bool {
 
 // CellUse describes the cells of a core's instances.
 type CellUse struct {
-	// If reports whether instances use cells from the beginning on. nil: always. If not, they begin with a cell that is
-	// never emptied, so that the log shows that there may be others.
+	// If reports whether instances use cells from the beginning on. nil: always. If not, the directory records it before
+	// the first one is written, so that a start knows that a damaged part of the log may have had some.
 	If func(own setting.Values) bool
 	// Entry returns the entry in an acceptor's cell, false if there is none. A member keeps its body, and checkers
 	// count it as stored. nil: cells hold none.

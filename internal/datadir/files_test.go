@@ -334,7 +334,7 @@ func TestAnEarlierProgramDoesNotOpenAMergedLog(t *testing.T) {
 	id.Format = newestFormat + 1
 	require.NoError(t, writeIdentity(fs, "d", id))
 	_, _, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
-	require.ErrorContains(t, err, "has format 6, this program knows 5")
+	require.ErrorContains(t, err, "has format 7, this program knows 6")
 }
 
 // With other settings the same log would have other epochs, and promises would be about other slots.

@@ -52,6 +52,8 @@ type identity struct {
 	// Founders is a digest of the members with which the member founded its log; 0: it joined, or an earlier version did
 	// not record it.
 	Founders uint64 `json:"founders,omitempty"`
+	// Cells: the log may have cells, although it began with settings that use none.
+	Cells bool `json:"cells,omitempty"`
 }
 
 // Owner is the member that enters a directory, and the settings that must not differ between two incarnations there.
@@ -95,7 +97,9 @@ const (
 	formatEpochs = 4
 	// formatQuorums: quorums are not majorities, as earlier programs would assume.
 	formatQuorums = 5
-	newestFormat  = formatQuorums
+	// formatCells: the log may have cells that its kind does not tell. Earlier programs would start without them.
+	formatCells  = 6
+	newestFormat = formatCells
 )
 
 // Enter locks the directory for this process, checks that it belongs to this member, and begins
@@ -251,6 +255,16 @@ func Begin(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, instan
 	}
 	id.Format = max(id.Format, formatMerged)
 	return id.Begun, writeIdentity(fs, dir, id)
+}
+
+// recordCells makes durable that the log may have cells. From then on an earlier program does not open the directory.
+func recordCells(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) error {
+	id, err := readIdentity(fs, dir, cluster, self)
+	if err != nil {
+		return err
+	}
+	id.Cells, id.Format = true, max(id.Format, formatCells)
+	return writeIdentity(fs, dir, id)
 }
 
 func readIdentity(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) (id identity, err error) {

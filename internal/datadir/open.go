@@ -33,7 +33,8 @@ type Config struct {
 	Machine member.StateMachine
 	// Identity is the owner in the files of log and bodies.
 	Identity []byte
-	// Cells says how instances use cells; nil: they keep none.
+	// Cells says how instances use cells from the beginning on; nil: they begin without. The directory records it before
+	// the first one is written.
 	Cells *protocol.CellUse
 	// State is the state with which a new directory begins; nil: that of the state machine.
 	State *State
@@ -126,6 +127,10 @@ func (o *Opened) read(c *Config, birth string) (err error) {
 		return err
 	}
 	o.Birth = id.birth()
+	if id.Cells && c.Cells == nil {
+		c.Cells = &protocol.CellUse{}
+		o.config.Cells = c.Cells
+	}
 	if o.Register, err = LoadRegister(c.FS, c.Dir, o.Own); err != nil {
 		return err
 	}
@@ -142,7 +147,7 @@ func (o *Opened) read(c *Config, birth string) (err error) {
 		return err
 	}
 	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity,
-		Cover: lifecycle.CoverOf(&o.Meta, c.Cells != nil), SegmentBytes: c.LogSegment}
+		Cover: lifecycle.CoverOf(&o.Meta, c.Cells != nil), BeforeCells: o.recordCells, SegmentBytes: c.LogSegment}
 	if o.Log, err = wal.Open(log); err != nil {
 		return err
 	}
@@ -265,6 +270,14 @@ func (o *Opened) RecordBirth(state string) error {
 	defer o.mu.Unlock()
 	c := &o.config
 	return withBallast(c.FS, c.Dir, func() error { return recordBirth(c.FS, c.Dir, c.Cluster, c.Self, state) })
+}
+
+// recordCells makes durable that the log may have cells. On a full disk the ballast makes space for it.
+func (o *Opened) recordCells() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := &o.config
+	return withBallast(c.FS, c.Dir, func() error { return recordCells(c.FS, c.Dir, c.Cluster, c.Self) })
 }
 
 // SaveRegister writes the register durably. On a full disk the ballast makes space for it.

@@ -42,6 +42,9 @@ type Options struct {
 	Identity []byte
 	// Cover is the part of the log that a snapshot covers; nil: none.
 	Cover *Cover
+	// BeforeCells is called before the first cell of a log that had none and was opened without Cover.Cells. Its owner
+	// makes durable that the log may have cells from now on. An error is that of Append. nil: it is not called.
+	BeforeCells func() error
 }
 
 // Log is the durable log of one member. Append, Sync, Replay, Compact and Close may be called by one goroutine at a
@@ -58,6 +61,7 @@ type Log struct {
 	index index
 	cells bool // instances may have cells
 	segments
+	beforeCells func() error // nil: nothing is to be done
 	openBatch
 
 	// number is that of the last batch, durable that of the last one known to be durable. durable ≤ number.
@@ -208,6 +212,14 @@ func (l *Log) appendRecord(r *Record) error {
 		}
 	} else if r.Kind != KindState && r.Kind != KindBase && r.Kind != KindCell && r.Kind != KindDrop {
 		return &OrderError{Instance: r.Instance, Kind: r.Kind, Index: r.Index}
+	}
+	if r.Kind == KindCell && !l.cells {
+		if l.beforeCells != nil {
+			if err := l.beforeCells(); err != nil {
+				return err
+			}
+		}
+		l.cells = true
 	}
 	h := recordHeader{instance: r.Instance, kind: r.Kind, index: r.Index}
 	if r.Kind == KindState {

@@ -55,7 +55,7 @@ func (l *Log) open(o *Options) error {
 	if l.marks = mark; damage != nil {
 		l.damage = append(l.damage, damage)
 	}
-	l.cells = o.Cover != nil && o.Cover.Cells
+	l.cells, l.beforeCells = o.Cover != nil && o.Cover.Cells, o.BeforeCells
 	r := recovery{l: l, buffer: l.newReadBuffer(), cover: o.Cover}
 	if err := r.run(); err != nil {
 		return err
