@@ -83,9 +83,6 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	if reason == protocol.ReasonNone && in.Target == nil && !r.keepsState(&next) {
 		reason = protocol.ReasonChangePending
 	}
-	if reason == protocol.ReasonNone && !r.keepsLanes(in.Changes) {
-		reason = protocol.ReasonInvalidChange
-	}
 	if reason == protocol.ReasonNone && !r.wise(&next, &in) {
 		reason = protocol.ReasonUnsafeChange
 	}

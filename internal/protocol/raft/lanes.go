@@ -131,16 +131,3 @@ func (r *Raft) ride(p *tracker.Progress, entries []protocol.Entry, bytes int) bo
 	m.Entries = slices.Concat(m.Entries, entries) // what it had is shared with the log
 	return true
 }
-
-// keepsLanes reports whether a change leaves a cluster with lanes, or without. Lanes that come or go with a profile
-// would need a fence of their own: what members accepted could be lost.
-func (r *Raft) keepsLanes(changes []protocol.Change) bool {
-	for i := range changes {
-		if c := &changes[i]; c.Kind == protocol.Tune && c.Profile != nil {
-			if text, _ := c.Profile.Values.Get(lane.On.Name); (text == "true") != (r.lanes != nil) {
-				return false
-			}
-		}
-	}
-	return true
-}

@@ -61,7 +61,7 @@ type Raft struct {
 
 	votes votes
 	lead  leading
-	// lanes is nil if there are none in this cluster. parked are messages of the leader that wait for batches.
+	// lanes are in the first instance; nil in others. parked are messages of the leader that wait for batches.
 	lanes  *lane.Lanes
 	parked parking
 }
@@ -112,9 +112,10 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 	}
 	r.disk = raftlog.Disk{Durable: r.log.Last, Commit: r.commit}
 	r.configChanged()
-	r.lanes, err = lane.Recover(r.seeLanes(), &rec)
-	if err != nil {
-		return nil, err
+	if r.cfg.Instance == protocol.FirstInstance {
+		if r.lanes, err = lane.Recover(r.seeLanes(), &rec); err != nil {
+			return nil, err
+		}
 	}
 	return r, nil
 }

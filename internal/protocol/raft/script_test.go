@@ -159,8 +159,8 @@ var commands = map[string]func(*script, args){
 			c.Self, c.Session, c.Heartbeat, c.ElectionTimeout = self.Self, self.Session, self.Heartbeat, self.ElectionTimeout
 		}))
 		s.net.Woven = a.d.HasArg("woven")
-		if lane.On.In(config.Own) {
-			s.net.Derive, s.net.Rows = lane.Derive, erasure.Cut
+		if s.net.Derive = lane.Derive; lane.On.In(config.Own) {
+			s.net.Rows = erasure.Cut
 		}
 		s.net.ReadQuorum, s.net.WriteQuorum = config.ReadQuorum, config.WriteQuorum
 		for _, n := range s.net.Nodes {

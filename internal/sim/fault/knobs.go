@@ -5,6 +5,7 @@ import (
 
 	"github.com/braidlog/braid/internal/protocol/iss"
 	"github.com/braidlog/braid/internal/protocol/paxos/relay"
+	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
@@ -41,6 +42,9 @@ var knobs = []knob{
 	}},
 	{name: "leaders", has: (*Settings).Woven, turn: func(_ *Settings, d draw.Chance, v setting.Values) setting.Values {
 		return common.Leaders.Set(v, [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread}[d.Below(2)])
+	}},
+	{name: lane.On.Name, has: (*Settings).TunesLanes, turn: func(_ *Settings, _ draw.Chance, v setting.Values) setting.Values {
+		return lane.On.Set(v, !lane.On.In(v))
 	}},
 	{name: "relays", has: owns(relay.Groups), turn: func(_ *Settings, d draw.Chance, v setting.Values) setting.Values {
 		return relay.Groups.Set(v, d.Below(3))

@@ -52,6 +52,9 @@ func (s *Settings) drawTunes(d draw.Chance) {
 	s.Quickest = max(3*s.leastBeat(), s.Election/time.Duration(1+d.Below(4)))
 	s.setDrift(min(s.Drift, leaseDrift))
 	s.Core.MaxClockDrift = s.neededDrift()
+	if s.TunesLanes() && s.Load.Early+s.Load.Blind == 0 {
+		s.Load.Early, s.Load.Blind = d.Share(), d.Share()
+	}
 }
 
 func (s *Settings) describeTunes() string {

@@ -8,14 +8,15 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Accepted proposals enter the log before the voters change (docs/internals/lcr.md, L6). Otherwise they would depend
-// on a quorum that does not decide any more.
+// Accepted proposals enter the log before the voters change (docs/internals/lcr.md, L6), or lanes are turned off.
+// Otherwise they would depend on a quorum that does not decide any more, or on a lane that is closed.
 
 // electorates judges that. The zero value has no configuration.
 type electorates struct {
 	voters []protocol.MemberID // of the last decided configuration, with those that leave
-	// changes counts their changes. under is the value of changes at the acceptance of each proposal that is not in the
-	// log yet.
+	off    bool                // it has turned lanes off
+	// changes counts their changes, and how often lanes were turned off. under is the value of changes at the acceptance
+	// of each proposal that is not in the log yet.
 	changes int
 	under   map[protocol.ProposalID]int
 	// took are the decided proposals. They may be decided again, and accepted later.
@@ -39,6 +40,11 @@ func (e *electorates) decide(entry *protocol.Entry) error {
 		c, err := protocol.DecodeConfig(entry.Payload)
 		if err != nil {
 			return err
+		}
+		was := e.off
+		text, _ := c.Profile.Values.Get("lanes")
+		if e.off = c.Profile.Version > 0 && text != "true"; e.off && !was {
+			e.changes++
 		}
 		voters := append(c.Voters(), c.Outgoing...)
 		if slices.Sort(voters); e.voters != nil && !slices.Equal(voters, e.voters) {
@@ -77,8 +83,8 @@ func (e *electorates) takes(id protocol.ProposalID, at protocol.Index) error {
 	}
 	e.took[id] = true
 	if delete(e.under, id); accepted && under < e.changes {
-		return fmt.Errorf("L6: proposal %d of %s comes at %d, after the voters changed; it was accepted before", id.Seq,
-			id.Session, at)
+		return fmt.Errorf("L6: proposal %d of %s comes at %d, after the voters changed or lanes were turned off; it was "+
+			"accepted before", id.Seq, id.Session, at)
 	}
 	return nil
 }

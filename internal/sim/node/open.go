@@ -119,9 +119,10 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 	begin := m.Env.Set.begin()
 	core, _ := m.Env.Set.Protocol.Core.Told(m.Env.Set.Core.Own)
 	kind := member.LogKind{Core: core, Order: begin.Kind()}
-	if m.ID%2 == 1 && !m.started && !m.Env.Set.beginsLate() && !m.Env.Set.Noted {
+	if set := m.Env.Set; m.ID%2 == 1 && !m.started && !set.beginsLate() && !set.Noted && !set.TunesLanes() {
 		// An earlier version does not record it, and later incarnations infer it. If that needs an entry of the first
-		// leader, a crash just before it leaves a log that another core may have written.
+		// leader, a crash just before it leaves a log that another core may have written. An earlier version does not
+		// turn lanes on either.
 		kind = member.LogKind{}
 	}
 	m.started = true
@@ -134,7 +135,7 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 
 // logOptions returns the options to open the member's log.
 func (m *Member) logOptions(d *device.Disk, meta *member.Meta) wal.Options {
-	return wal.Options{FS: d, Dir: LogDir, SegmentBytes: m.Own.SegmentBytes, Identity: []byte{byte(m.ID)}, Cover: lifecycle.CoverOf(meta, m.Env.Set.cells() != nil)}
+	return wal.Options{FS: d, Dir: LogDir, SegmentBytes: m.Own.SegmentBytes, Identity: []byte{byte(m.ID)}, Cover: lifecycle.CoverOf(meta, m.Env.Set.mayHaveCells())}
 }
 
 // build creates the parts of the member.

@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/iss"
 	"github.com/braidlog/braid/internal/protocol/iss/epochs"
+	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/device"
@@ -193,12 +194,23 @@ func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID,
 
 // Proposing describes how the protocol's core takes proposals.
 func (s *Settings) Proposing() *protocol.Proposing {
-	p := s.Protocol.Core.Proposing.With(s.Core.Own.Over(s.Protocol.Own))
+	p := s.Protocol.Core.Proposing
+	if !s.TunesLanes() {
+		p = p.With(s.Core.Own.Over(s.Protocol.Own))
+	}
 	return &p
 }
 
-// cells describes the cells of the protocol's core; nil: it uses none.
+// TunesLanes reports whether operators may turn lanes on and off.
+func (s *Settings) TunesLanes() bool {
+	return s.Quickest > 0 && s.Instances == 0 && s.Protocol.Core.Settings.Has(lane.On)
+}
+
+// cells describes the cells of the protocol's core; nil: it begins without.
 func (s *Settings) cells() *protocol.CellUse { return s.Protocol.Core.Cells.With(s.Core.Own) }
+
+// mayHaveCells reports whether a log may have cells, at some time.
+func (s *Settings) mayHaveCells() bool { return s.cells() != nil || s.TunesLanes() }
 
 // beginsLate reports whether a log tells its core only when its first leader has written an entry of a certain kind.
 func (s *Settings) beginsLate() bool {

@@ -57,7 +57,7 @@ func (s *Settings) largest() int64 {
 // of batches.
 func (s *Settings) largestEntry() int64 {
 	most := s.largest()
-	if c := &s.Core; s.cells() != nil && c.MaxFrameEntries != 1 {
+	if c := &s.Core; s.mayHaveCells() && c.MaxFrameEntries != 1 {
 		most = max(most, int64(min(c.MaxFrameBytes, c.MaxUncommittedBytes)))
 	}
 	if s.ByKey() { // or commands of all members that depend on each other

@@ -104,11 +104,13 @@ func (l *Lanes) HeldHighs() (highs []message.LaneHigh) {
 	return highs
 }
 
-// BehindFence reports whether a membership change may be made now as far as lanes are concerned. If not,
-// it waits for the fence, and is made then.
+// BehindFence reports whether a change may be made now as far as lanes are concerned. One of the members, or one that
+// turns lanes off, waits for the fence, and is made then.
 func (l *Lanes) BehindFence(v *View, in *protocol.ProposeChange,
 	next *protocol.Config) (ready bool, reason protocol.Reason) {
-	if l == nil || l.end.gen == 0 || !members.Fenced(v.Members.Config, next) || v.Settings.Mutant == MutantNoFence {
+	off := v.off(next)
+	if l == nil || l.end.gen == 0 || !v.on() || !off && !members.Fenced(v.Members.Config, next) ||
+		v.Settings.Mutant == MutantNoFence || off && v.Settings.Mutant == MutantOffUnfenced {
 		return true, protocol.ReasonNone
 	}
 	f := &l.lead.fence
@@ -221,7 +223,7 @@ func (l *Lanes) Beaten() (protocol.Index, bool) {
 func (l *Lanes) Generation(v *View) (e protocol.Entry, ok bool) {
 	seen := max(l.lead.seen, l.fence.number)
 	if l.lead.fence.change != nil || !v.Ready || v.Handing || v.Commit < v.First || v.Members.At > v.Commit ||
-		v.Members.Config.Joint() ||
+		v.Members.Config.Joint() || !v.on() ||
 		l.end.open && seen <= l.end.gen {
 		return e, false
 	}

@@ -162,7 +162,7 @@ func (l *Lanes) Open(v *View, id protocol.MemberID, ask *message.Part) (e protoc
 	lane := ask.ID.Session
 	mark := l.end.member(id)
 	switch {
-	case !v.Ready || v.Handing || v.Members.Config.Find(id) == nil:
+	case !v.Ready || v.Handing || v.Members.Config.Find(id) == nil || !v.on():
 		return e, false
 	case mark != nil && mark.lane.Line() == lane.Line() && mark.lane.Rank() >= lane.Rank():
 		return e, false // it is open, or an earlier incarnation's question arrives late

@@ -78,6 +78,7 @@ func (l *Lanes) Installed(v *View, base *protocol.Base) {
 	if err != nil {
 		panic(fmt.Sprintf("raft: member %s: a snapshot that was taken has no lanes: %v", v.Settings.Self, err))
 	}
+	says.again = l.confirmed.again
 	l.confirmed, l.end, l.opened = says, says.clone(), nil
 	l.Settle(v)
 }

@@ -19,7 +19,16 @@ type laneMarks struct {
 	gen    uint64
 	open   bool
 	voters []protocol.MemberID
+	// start is the number before the first one of every lane that opens from now on: see openings.
+	start uint64
+	// again is for a mutant: numbers begin at 1 again.
+	again bool
 }
+
+// openings is how far the numbers of a lane are apart from those that the same incarnation's lane had before lanes were
+// turned off. They never repeat, and do not follow each other: a member that does not know that the lane closed holds
+// nothing of it and acknowledges nothing.
+const openings = 1 << 40
 
 // laneMark says up to which number the log has a lane.
 type laneMark struct {
@@ -67,7 +76,7 @@ func (s *laneMarks) apply(e *protocol.Entry) {
 		if !ok {
 			s.marks = slices.Insert(s.marks, i, laneMark{})
 		}
-		s.marks[i] = laneMark{lane: e.ID.Session}
+		s.marks[i] = laneMark{lane: e.ID.Session, to: s.start}
 	case protocol.EntryGroup:
 		if r, ok := e.Range(); ok {
 			if !s.fits(e) {
@@ -85,10 +94,22 @@ func (s *laneMarks) apply(e *protocol.Entry) {
 				s.voters = c.Voters()
 			}
 			s.open = s.open && s.voters != nil && slices.Equal(was, s.voters)
+			s.turn(&c.Profile)
 		}
 	case protocol.EntryGeneration:
 		s.gen, s.open = e.Generation(), true
 	}
+}
+
+// turn closes all lanes, and ends the generation, with a profile that turns lanes off.
+func (s *laneMarks) turn(p *protocol.Profile) {
+	if p.Version == 0 || On.In(p.Values) {
+		return
+	}
+	if len(s.marks) > 0 && !s.again {
+		s.start += openings
+	}
+	s.marks, s.open = nil, false
 }
 
 func (s *laneMarks) clone() laneMarks {
@@ -98,13 +119,15 @@ func (s *laneMarks) clone() laneMarks {
 }
 
 func (s *laneMarks) equal(o *laneMarks) bool {
-	return slices.Equal(s.marks, o.marks) && s.gen == o.gen && s.open == o.open && slices.Equal(s.voters, o.voters)
+	return slices.Equal(s.marks, o.marks) && s.gen == o.gen && s.open == o.open && slices.Equal(s.voters, o.voters) &&
+		s.start == o.start
 }
 
 // Lanes are in a snapshot under this name.
 const (
-	Section        = "lanes"
-	sectionVersion = 1
+	Section = "lanes"
+	// sectionOpened has the number of the opening before the rest. Versions that cannot turn lanes off do not know it.
+	sectionVersion, sectionOpened uint32 = 1, 2
 )
 
 // Derive is what Raft derives from its log about lanes. No lane is open at the beginning, with any members.
@@ -125,10 +148,15 @@ func (d *derived) Apply(e *protocol.Entry) { d.apply(e) }
 
 // Section is protocol.Derived's. A log that never had a lane has none, as in versions without lanes.
 func (d *derived) Section() protocol.Section {
-	if d.gen == 0 && len(d.marks) == 0 {
+	if d.gen == 0 && len(d.marks) == 0 && d.start == 0 {
 		return protocol.Section{}
 	}
-	b := binary.AppendUvarint(nil, d.gen<<1|bit(d.open))
+	var b []byte
+	version := sectionVersion
+	if d.start > 0 {
+		version, b = sectionOpened, binary.AppendUvarint(nil, d.start/openings)
+	}
+	b = binary.AppendUvarint(b, d.gen<<1|bit(d.open))
 	b = binary.AppendUvarint(b, uint64(len(d.voters)))
 	for _, id := range d.voters {
 		b = binary.AppendUvarint(b, uint64(id))
@@ -136,7 +164,7 @@ func (d *derived) Section() protocol.Section {
 	for _, m := range d.marks {
 		b = message.AppendHigh(b, m.lane, m.to)
 	}
-	return protocol.Section{Name: Section, Version: sectionVersion, Data: b}
+	return protocol.Section{Name: Section, Version: version, Data: b}
 }
 
 // Restore is protocol.Derived's.
@@ -144,7 +172,11 @@ func (d *derived) Restore(s protocol.Section) error {
 	if s.Name == "" {
 		return nil
 	}
-	if err := s.Expect(Section, sectionVersion); err != nil {
+	version := sectionVersion
+	if s.Version >= sectionOpened {
+		version = sectionOpened
+	}
+	if err := s.Expect(Section, version); err != nil {
 		return err
 	}
 	wrong := &protocol.CorruptError{What: "section", Detail: fmt.Sprintf("lanes: %x", s.Data)}
@@ -158,8 +190,12 @@ func (d *derived) Restore(s protocol.Section) error {
 		b = b[n:]
 		return v
 	}
+	start := uint64(0)
+	if version == sectionOpened {
+		start = next() * openings
+	}
 	gen := next()
-	d.laneMarks = laneMarks{gen: gen >> 1, open: gen&1 == 1}
+	d.laneMarks = laneMarks{gen: gen >> 1, open: gen&1 == 1, start: start}
 	for n := next(); n > 0 && ok; n-- {
 		d.voters = append(d.voters, protocol.MemberID(next()))
 	}

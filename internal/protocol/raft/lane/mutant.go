@@ -22,6 +22,9 @@ const (
 	MutantRowsMajority   protocol.Mutant = "lane-rows-majority"
 	MutantConfirmRow     protocol.Mutant = "lane-confirm-row"
 	MutantCutUnseen      protocol.Mutant = "lane-cut-unseen"
+	MutantOffUnfenced    protocol.Mutant = "tune-lanes-unfenced"
+	MutantOpenOff        protocol.Mutant = "tune-lanes-open"
+	MutantNumbersAgain   protocol.Mutant = "tune-lanes-numbers"
 )
 
 // Clusters whose members have lanes: of three members, of five, and of five that hold rows of bodies in lanes.
@@ -50,6 +53,10 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantFenceUncovered, Does: "voters change before the log has what those behind the fence hold",
 		In: five},
 	{Name: MutantBarrierAlone, Does: "a barrier read does not ask others for what they hold of lanes", In: three},
+	{Name: MutantOffUnfenced, Does: "a profile turns lanes off without a fence", In: three},
+	{Name: MutantOpenOff, Does: "lanes open and generations begin while lanes are off", In: three},
+	{Name: MutantNumbersAgain, Does: "a lane that opens again has the numbers that it had before lanes were turned off",
+		In: three},
 	{Name: MutantRowsMajority, Does: "a member takes rows on a plain majority for accepted", In: laneRows},
 	{Name: MutantConfirmRow, Does: "a leader appends a body from a lane although it holds only a row of it", In: laneRows},
 	{Name: MutantCutUnseen, Does: "voters change before all rows of an incomplete body in a lane were looked at",

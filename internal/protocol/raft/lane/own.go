@@ -101,15 +101,21 @@ func (l *Lanes) settledOlder(v *View) bool {
 }
 
 // Route is what routes depend on alongside the leader and the term.
-type Route struct{ open, older bool }
+type Route struct {
+	open, older bool
+	opening     protocol.Term
+}
 
 // Route is what routes depend on now.
 func (l *Lanes) Route() Route {
 	if l == nil {
 		return Route{}
 	}
-	return Route{l.confirmed.of(l.own.lane) != nil, l.olderLane() != nil}
+	return Route{l.confirmed.of(l.own.lane) != nil, l.olderLane() != nil, l.opening()}
 }
+
+// opening is how often lanes were turned off. What a lane had then and the log has not is proposed again.
+func (l *Lanes) opening() protocol.Term { return protocol.Term(l.confirmed.start / openings) }
 
 // Routes says where proposals go.
 func (l *Lanes) Routes(v *View) []protocol.Route {
@@ -122,7 +128,7 @@ func (l *Lanes) Routes(v *View) []protocol.Route {
 	case v.Role == protocol.Leader || !l.isOpen():
 		return []protocol.Route{leader, leader}
 	}
-	return []protocol.Route{leader, {To: v.Settings.Self}}
+	return []protocol.Route{leader, {To: v.Settings.Self, Term: l.opening()}}
 }
 
 // Propose puts those proposals into the lane that may take it, and returns the others. Commands in the lane are
@@ -370,8 +376,8 @@ func (l *Lanes) Unreachable(v *View, id protocol.MemberID) {
 // Ask has the leader open this member's lane, and end the one of an earlier incarnation. Until then this
 // member's proposals go through the leader. A leader is to append the entry that is returned.
 func (l *Lanes) Ask(v *View) (e protocol.Entry, ok bool) {
-	if l == nil || l.known(l.own.lane) || v.Leader == 0 || v.Now < l.own.ask || l.own.lane == (protocol.Lane{}) ||
-		v.Members.Config.Find(v.Settings.Self) == nil {
+	if l == nil || !v.on() || l.known(l.own.lane) || v.Leader == 0 || v.Now < l.own.ask ||
+		l.own.lane == (protocol.Lane{}) || v.Members.Config.Find(v.Settings.Self) == nil {
 		return e, false
 	}
 	l.own.ask = v.Now + v.Settings.Heartbeat

@@ -7,7 +7,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Recover finds what the disk holds of lanes; nil if there are none. The log is loaded, and its commit index known.
+// Recover finds what the disk holds of lanes. The log is loaded, and its commit index known. A log without a profile
+// may be started without the lanes that it has; that is refused.
 func Recover(v *View, rec *protocol.Recovered) (*Lanes, error) {
 	l := &Lanes{}
 	l.own = ownLane{lane: v.Settings.Session, ids: map[protocol.ProposalID]bool{}}
@@ -15,13 +16,11 @@ func Recover(v *View, rec *protocol.Recovered) (*Lanes, error) {
 	if l.confirmed, err = restored(&rec.Base); err != nil {
 		return nil, err
 	}
+	l.confirmed.again = v.Settings.Mutant == MutantNumbersAgain
 	l.Cut(v.Log, v.Given)
-	switch on := On.In(v.Settings.Own); {
-	case !on && l.end.gen > 0:
+	if v.Members.Config.Profile.Version == 0 && !On.In(v.Settings.Own) && l.end.gen > 0 {
 		return nil, &protocol.SettingsError{Detail: "the log has lanes, and members that start without lanes would lose " +
 			"what was accepted: start with lanes (protocol lcr)"}
-	case !on:
-		return nil, nil
 	}
 	for _, c := range rec.Cells {
 		if err := l.recoverCell(c); err != nil {

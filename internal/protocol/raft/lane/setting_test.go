@@ -40,33 +40,31 @@ func TestALogWithLanesIsNotOpenedWithout(t *testing.T) {
 	require.ErrorContains(t, wrong, "the log has lanes")
 }
 
-// A profile neither turns lanes on nor off.
-func TestAProfileKeepsLanes(t *testing.T) {
-	config := protocol.Config{Members: []protocol.Member{{ID: 1}}}
-	config.Number()
-	core, err := raft.New(protocol.Settings{Self: 1, Instance: protocol.FirstInstance, Heartbeat: time.Millisecond,
-		ElectionTimeout: 10 * time.Millisecond}, protocol.Recovered{Base: protocol.Base{Config: config}})
-	require.NoError(t, err)
-	now := time.Duration(0)
-	step := func(in protocol.Input) []protocol.Rejection {
-		now += 5 * time.Millisecond
-		var out, later protocol.Effects
-		core.Step(now, in, &out)
-		for seq := out.Seq; seq > 0; seq = later.Seq {
-			later = protocol.Effects{}
-			core.Step(now, protocol.Persisted{Seq: seq}, &later)
+// The profile of the log says whether there are lanes, and not what a member was started with.
+func TestTheProfileDecides(t *testing.T) {
+	starts := func(profile, flags bool, kinds ...protocol.EntryKind) bool {
+		config := protocol.Config{Members: []protocol.Member{{ID: 1}}}
+		config.Number()
+		config.Profile = protocol.Profile{Version: 1, Values: lane.On.Set(setting.Values{}, profile)}
+		rec := protocol.Recovered{Base: protocol.Base{Index: 7, Term: 1, Config: config}}
+		for i, kind := range kinds {
+			e := protocol.Entry{Kind: kind}
+			if kind == protocol.EntryGeneration {
+				e = protocol.NewGeneration(1)
+			}
+			e.SealPayload()
+			e.Seal(protocol.Index(8+i), 1, make([]byte, protocol.HeadSize))
+			rec.Entries = append(rec.Entries, e)
 		}
-		return out.Reject
+		core, err := raft.New(protocol.Settings{Self: 1, Instance: protocol.FirstInstance, Heartbeat: time.Millisecond,
+			ElectionTimeout: 10 * time.Millisecond, Own: lane.On.Set(setting.Values{}, flags)}, rec)
+		require.NoError(t, err)
+		return core.Status().Lanes != nil
 	}
-	for range 20 {
-		step(protocol.Tick{Random: 1})
+	for _, flags := range []bool{false, true} {
+		require.True(t, starts(true, flags, protocol.EntryNoop))
+		require.True(t, starts(true, flags, protocol.EntryNoop, protocol.EntryGeneration))
+		require.False(t, starts(false, flags, protocol.EntryNoop))
+		require.False(t, starts(false, flags, protocol.EntryNoop, protocol.EntryGeneration))
 	}
-	require.Equal(t, protocol.Leader, core.Status().Role)
-	tune := func(values ...string) []protocol.Rejection {
-		p := &protocol.Profile{Version: core.Status().Config.Profile.Version + 1, Values: setting.MustParse(values...)}
-		return step(protocol.ProposeChange{Context: 9, Changes: []protocol.Change{{Kind: protocol.Tune, Profile: p}}})
-	}
-	require.Equal(t, protocol.ReasonInvalidChange, tune("lanes=true")[0].Reason)
-	require.Empty(t, tune("extra-whole=1"))
-	require.EqualValues(t, 1, core.Status().Config.Profile.Version)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Status describes what this member knows of lanes.
+// Status describes what this member knows of lanes; nil: there are none.
 func (l *Lanes) Status(v *View) *protocol.LanesStatus {
-	if l == nil {
+	if l == nil || !v.on() && len(l.confirmed.marks) == 0 && len(l.held) == 0 {
 		return nil
 	}
 	s := &protocol.LanesStatus{
