@@ -246,7 +246,7 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 		Codec: core.Codec, Cells: core.Cells.With(own), Derive: core.Deriving(own), Proposing: core.Proposing.With(own),
 		Settings: c.settings(), Epochs: core.Settings.Text("epochs", c.choice.Values), Quorums: c.quorums().String(),
 		Kind: c.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
-		Begin: c.begin(), Leaders: common.Leaders.In(c.choice.Values),
+		Begin: c.begin(), Grows: c.choice.Grows(), Leaders: common.Leaders.In(c.choice.Values),
 		Heartbeat: c.Heartbeat, ElectionTimeout: c.ElectionTimeout, Depth: c.Experiment.PipelineDepth,
 		MaxBatchBytes: c.Experiment.MaxBatchBytes, MaxBatchCommands: c.Experiment.MaxBatchCommands,
 		MaxCommandBytes: c.Limits.CommandBytes, MaxPendingBytes: int64(c.Limits.PendingBytes),
@@ -466,11 +466,11 @@ func (n *Node) TransferLeader(ctx context.Context, to MemberID) error {
 	return n.r.TransferLeader(ctx, to)
 }
 
-// Reshape changes the number of instances from which the log is merged (protocol [Niagara]). Proposals continue
-// meanwhile. It returns when the new number is active on this member. It may be called on any member. It is refused
-// while another change of the members or of the instances is in progress. The errors are those of [Node.ChangeMembers],
-// ctx's alone, or one that says that the new number is decided and not active here yet; a retry with the same number is
-// always safe.
+// Reshape changes the number of instances from which the log is merged. The protocols whose logs can be merged from
+// several, [Raft], [CRaft] and [Niagara], can begin with one. Proposals continue meanwhile. It returns when the new
+// number is active on this member. It may be called on any member. It is refused while another change of the members or
+// of the instances is in progress. The errors are those of [Node.ChangeMembers], ctx's alone, or one that says that the
+// new number is decided and not active here yet; a retry with the same number is always safe.
 func (n *Node) Reshape(ctx context.Context, instances int) error { return n.r.Reshape(ctx, instances) }
 
 // Ask sends a request to another member's Options.Answer over the members' links, and returns the answer. With

@@ -203,7 +203,7 @@ func TestBodiesOfWovenInstances(t *testing.T) {
 
 func TestALogIsReshapedUnderLoad(t *testing.T) {
 	t.Parallel()
-	for name, tune := range map[string]func(*braid.Options){"together": woven(2), "spread": woven(2, spread)} {
+	for name, tune := range map[string]func(*braid.Options){"together": woven(2), "spread": woven(2, spread), "from one": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3, tune)
@@ -243,9 +243,9 @@ func TestReshapingIsRefusedWhereItMakesNoSense(t *testing.T) {
 	require.ErrorAs(t, c.any().Reshape(c.ctx(), 0), &refused)
 	require.ErrorAs(t, c.any().Reshape(c.ctx(), braid.MaxInstances+1), &refused)
 	require.NoError(t, c.any().Reshape(c.ctx(), 2), "as it is")
-	single := newCluster(t, 1, nil)
+	single := newCluster(t, 1, func(o *braid.Options) { o.Protocol = braid.MultiPaxos{} })
 	single.leader()
-	require.ErrorAs(t, single.any().Reshape(single.ctx(), 2), &refused)
+	require.ErrorAs(t, single.any().Reshape(single.ctx(), 2), &refused, "its instances cannot be merged")
 }
 
 // Ids of instances have gaps after reshapes: leaders are spread evenly all the same.

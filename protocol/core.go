@@ -22,8 +22,7 @@ type Input interface{ input() }
 type Tick struct {
 	// Random is a fresh random number, the core's only source of randomness.
 	Random uint64
-	// Applied is how far the member has applied this instance in a merged log; 0: not known, or the
-	// log is not merged.
+	// Applied is how far the member has applied this instance; 0: not known, or the order is keyed.
 	Applied Index
 }
 

@@ -13,6 +13,8 @@ type Merge struct {
 	logs   map[uint64]*mergedLog
 	shapes []shape // ascending by start; never empty
 	fresh  uint64  // the lowest instance that never existed
+	// alone: the log has one instance and no rounds yet. Then each entry covers a position.
+	alone bool
 }
 
 // shape has the active instances from a round on, ascending.
@@ -51,9 +53,10 @@ type Cut struct {
 	Instances, Points []uint64
 }
 
-// NewMerge returns the judge of a global log that is merged from the given number of instances.
-func NewMerge(instances int) *Merge {
-	w := &Merge{logs: map[uint64]*mergedLog{}, fresh: 1}
+// NewMerge returns the judge of a global log that is merged from the given number of instances. alone: it begins
+// without rounds. The first change to several instances is the end of round 1 then.
+func NewMerge(instances int, alone bool) *Merge {
+	w := &Merge{logs: map[uint64]*mergedLog{}, fresh: 1, alone: alone}
 	first := shape{start: 1, known: true, points: make([]uint64, instances)}
 	for range instances {
 		first.instances = append(first.instances, w.begin(0))
@@ -72,6 +75,9 @@ func (w *Merge) begin(after uint64) uint64 {
 // Decide records the next entry that an instance decided.
 func (w *Merge) Decide(instance uint64, s Slots) {
 	l := w.logs[instance]
+	if w.alone {
+		s = w.decideAlone(s)
+	}
 	last := len(l.filled) - 1
 	filled := max(l.filled[last], s.SkipsTo) // a skip never takes a round back (N4)
 	if s.Fills {
@@ -85,6 +91,15 @@ func (w *Merge) Decide(instance uint64, s Slots) {
 	if s.Instances > 0 {
 		w.reshape(filled, s.Instances)
 	}
+}
+
+// decideAlone is the effect of an entry as long as there are no rounds.
+func (w *Merge) decideAlone(s Slots) Slots {
+	if s.Instances > 1 {
+		w.alone = false
+		return s // it fills round 1
+	}
+	return Slots{Covers: max(1, s.Covers)}
 }
 
 // reshape records the number of instances after a round. The first one is always active, and only its entries change
@@ -172,6 +187,9 @@ func (w *Merge) At(round uint64, added, after []uint64) (Cut, error) {
 		return Cut{}, err
 	}
 	c := Cut{Instances: s.instances, Points: make([]uint64, len(s.instances)), Position: s.position}
+	if round == 0 {
+		return w.atAlone(c, added)
+	}
 	if len(added) != len(s.instances) {
 		return c, fmt.Errorf("N2: %d instances in round %d; in force are %v", len(added), round, s.instances)
 	}
@@ -196,6 +214,16 @@ func (w *Merge) At(round uint64, added, after []uint64) (Cut, error) {
 		}
 		c.Position += l.places[c.Points[i]] - l.places[s.points[i]]
 	}
+	return c, nil
+}
+
+// atAlone is At where there are no rounds.
+func (w *Merge) atAlone(c Cut, added []uint64) (Cut, error) {
+	l := w.logs[c.Instances[0]]
+	if len(added) != 1 || added[0] >= uint64(len(l.filled)) || l.filled[added[0]] > 0 {
+		return c, fmt.Errorf("N2: entries %v are added where there are no rounds; decided are %d", added, len(l.filled)-1)
+	}
+	c.Points[0], c.Position = added[0], l.places[added[0]]
 	return c, nil
 }
 

@@ -22,7 +22,7 @@ func decide(w *Merge, instance uint64, entries ...Slots) {
 }
 
 func TestMergeKnowsWhereAMemberMustBe(t *testing.T) {
-	w := NewMerge(3)
+	w := NewMerge(3, false)
 	decide(w, 1, noop, batch, batch, config)
 	decide(w, 2, noop, skipTo(5), batch)
 	decide(w, 3, noop, skipTo(1), batch)
@@ -51,7 +51,7 @@ func TestMergeKnowsWhereAMemberMustBe(t *testing.T) {
 }
 
 func TestSkipsNeverGoBack(t *testing.T) {
-	w := NewMerge(2)
+	w := NewMerge(2, false)
 	decide(w, 1, batch, batch, batch, skipTo(2), skipTo(3), batch)
 	decide(w, 2, skipTo(9), skipTo(4))
 	at, err := w.At(1, []uint64{6, 2}, []uint64{0, 0})
@@ -60,7 +60,7 @@ func TestSkipsNeverGoBack(t *testing.T) {
 }
 
 func TestMergeOfOtherInstances(t *testing.T) {
-	w := NewMerge(2)
+	w := NewMerge(2, false)
 	decide(w, 1, batch, Slots{Fills: true, Instances: 3})
 	decide(w, 2, batch)
 	_, err := w.At(3, []uint64{2, 1, 0}, []uint64{0, 0, 0})

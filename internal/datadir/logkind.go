@@ -76,7 +76,9 @@ func (id *identity) guessOrders(fs vfs.FS, dir string, g member.KindGuess) (orde
 		if err != nil {
 			return nil, err
 		}
-		orders = []order.Kind{f.Header.Cursor.Kind()}
+		if orders = []order.Kind{f.Header.Cursor.Kind()}; orders[0] == order.KindNiagara && id.Begun == 0 {
+			orders = append(orders, order.KindSingle) // others joined the one instance with which it began
+		}
 		showSnapshot(&f.Header.Meta, g)
 		if err := f.Close(); err != nil {
 			return nil, err

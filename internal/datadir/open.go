@@ -30,6 +30,8 @@ type Config struct {
 	Join    bool
 	// Profile is the first profile of a new cluster, with Members; version 0: its log begins without one.
 	Profile protocol.Profile
+	// Grows: other instances can join the one with which the log began.
+	Grows   bool
 	Machine member.StateMachine
 	// Identity is the owner in the files of log and bodies.
 	Identity []byte
@@ -259,9 +261,9 @@ func (o *Opened) Kept(hooks body.KeptHooks) (*body.Kept, error) {
 	return k, lost(err)
 }
 
-// Session is the session of the member's proposals in this incarnation. Merged instances share its numbers; groups of
-// keys do not.
-func (o *Opened) Session() protocol.Session { return o.Own.Session(o.Begin.Merged()) }
+// Session is the session of the member's proposals in this incarnation. Instances that are merged, or can be, share
+// its numbers; groups of keys do not.
+func (o *Opened) Session() protocol.Session { return o.Own.Session(o.Begin.Merged() || o.config.Grows) }
 
 // RecordBirth makes durable with which state the cluster began; "": an empty one. On a full disk the ballast makes
 // space for it.

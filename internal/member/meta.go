@@ -45,7 +45,7 @@ func (m *Meta) Covers(instance protocol.InstanceID, index protocol.Index) bool {
 			return p.Index >= index
 		}
 	}
-	return instance < m.Cursor.Fresh
+	return instance < m.Cursor.Unused()
 }
 
 // Bootstrap is the meta of a cluster's first moment. Nothing has happened in its instances, and

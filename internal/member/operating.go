@@ -13,6 +13,7 @@ type OperationConfig struct {
 	Heartbeat, Election time.Duration
 	GiveUp              time.Duration
 	Leaders             protocol.Leaders
+	Grows               bool        // others can join the one instance with which the log began
 	Mutant              mutant.Name // operation-unconfirmed
 }
 

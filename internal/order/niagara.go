@@ -12,6 +12,9 @@ import (
 // (docs/internals/niagara.md, 3.1). A batch fills one slot, an EntrySkip all slots up to its round. A configuration
 // and the first entry of a leader's term fill none: their place is the instance's slot, before the entry that fills
 // it.
+//
+// While one instance is active there is nothing to wait for: each entry has its place as soon as it is added
+// (alone.go).
 type Niagara struct {
 	// logs has one for each instance active, ascending by instance; never empty.
 	logs []instanceLog
@@ -25,6 +28,8 @@ type Niagara struct {
 	reshape int
 	// fresh is the lowest id that was never given to an instance; it is above the ids of all logs.
 	fresh protocol.InstanceID
+	// alone: there was one instance from the beginning on. There are no rounds then; round, next and reshape are 0.
+	alone bool
 
 	Mutant mutant.Name // breaks a rule on purpose; only for tests
 }
@@ -37,8 +42,8 @@ type instanceLog struct {
 	waiting queue[protocol.Entry]
 }
 
-// newNiagara returns the order of merged instances that continues at a cursor.
-func newNiagara(from Cursor) *Niagara {
+// NewNiagara returns the order of merged instances that continues at a cursor.
+func NewNiagara(from Cursor) *Niagara {
 	n := &Niagara{}
 	n.set(from)
 	return n
@@ -55,7 +60,10 @@ func (n *Niagara) set(to Cursor) {
 		}
 		s.at, s.added = p, max(s.added, p.Index)
 	}
-	n.logs, n.round, n.position, n.fresh, n.reshape = logs, to.Next.Round, to.Position, to.Fresh, to.Reshape
+	n.logs, n.round, n.position, n.fresh, n.reshape = logs, to.Next.Round, to.Position, to.Unused(), to.Reshape
+	if n.next, n.alone = 0, !to.Merged(); n.alone {
+		return
+	}
 	n.next = slices.IndexFunc(logs, func(s instanceLog) bool { return s.at.Instance == to.Next.Instance })
 	if n.next < 0 {
 		panic(fmt.Sprintf("order: the next slot is of instance %d, which is not in force", to.Next.Instance))
@@ -96,6 +104,11 @@ func (n *Niagara) Added(instance protocol.InstanceID) protocol.Index {
 // Next implements [Order].
 func (n *Niagara) Next(out []Placed) []Placed {
 	for {
+		if len(n.logs) == 1 {
+			if out = n.nextOfOne(out); n.logs[0].waiting.len() == 0 {
+				return out
+			}
+		}
 		if n.next == 0 {
 			n.leap()
 		}
@@ -160,7 +173,7 @@ func (n *Niagara) fill(s *instanceLog, out []Placed) ([]Placed, bool) {
 		case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
 			out = n.place(s, out)
 		case protocol.EntryReshape:
-			n.reshape = min(max(1, e.Instances()), MaxInstances)
+			n.reshape = wanted(e)
 			s.at.Round++
 			s.pop()
 			if n.Mutant == MutantReshapeAtOnce {
@@ -199,16 +212,21 @@ func (n *Niagara) endRound(out []Placed) []Placed {
 	if want == 0 {
 		return out
 	}
+	first := n.position + 1
+	n.position++
+	return append(out, Placed{First: first, Entry: protocol.NewReshape(want), Plan: n.resize(want, ended)})
+}
+
+// resize continues with a number of instances. New ones begin after a round.
+func (n *Niagara) resize(want int, after protocol.Round) *Plan {
 	before := n.instances()
 	for len(n.logs) < want {
-		n.logs = append(n.logs, instanceLog{at: Point{Instance: n.fresh, Round: ended}})
+		n.logs = append(n.logs, instanceLog{at: Point{Instance: n.fresh, Round: after}})
 		n.fresh++
 	}
 	clear(n.logs[want:])
 	n.logs = n.logs[:want]
-	first := n.position + 1
-	n.position++
-	return append(out, Placed{First: first, Entry: protocol.NewReshape(want), Plan: PlanTo(before, n.Cursor())})
+	return PlanTo(before, n.Cursor())
 }
 
 func (n *Niagara) instances() (ids []protocol.InstanceID) {
@@ -228,6 +246,9 @@ func (n *Niagara) finishEarly() {
 
 // Cursor implements [Order].
 func (n *Niagara) Cursor() Cursor {
+	if n.alone {
+		return Cursor{Position: n.position, Points: []Point{n.logs[0].at}}
+	}
 	c := Cursor{
 		Position: n.position, Fresh: n.fresh, Points: make([]Point, len(n.logs)),
 		Next:    Slot{Round: n.round, Instance: n.logs[n.next].at.Instance},
@@ -248,6 +269,9 @@ func (n *Niagara) Install(to Cursor) {
 
 // Check implements [Order].
 func (n *Niagara) Check() error {
+	if n.alone {
+		return n.checkAlone()
+	}
 	if n.next == 0 && n.reshape != 0 {
 		return fmt.Errorf("order: round %d begins before the shape changed", n.round)
 	}

@@ -229,7 +229,7 @@ func (w *orderer) install(from *orderer) {
 // restart continues from the cursor, as after a crash right after a snapshot.
 func (w *orderer) restart() {
 	c := w.order.Cursor()
-	w.order = newNiagara(c.Clone())
+	w.order = NewNiagara(c.Clone())
 	for _, p := range c.Points {
 		w.added[p.Instance] = w.all[p.Instance][:p.Index]
 	}
@@ -244,7 +244,7 @@ func TestNiagaraIsTheMergeByDefinition(t *testing.T) {
 		all := randomLogs(rng, instances)
 		members := make([]*orderer, 3)
 		for i := range members {
-			members[i] = &orderer{t: t, instances: instances, all: all, order: newNiagara(Begin(instances, true)), added: logs{}}
+			members[i] = &orderer{t: t, instances: instances, all: all, order: NewNiagara(Begin(instances, true)), added: logs{}}
 		}
 		for range 120 {
 			w := members[rng.IntN(len(members))]
@@ -274,7 +274,7 @@ func TestNiagaraIsTheMergeByDefinition(t *testing.T) {
 
 // A cursor is ahead of another exactly if its prefix of the global log is longer.
 func TestCursorsAreOrdered(t *testing.T) {
-	o := newNiagara(Begin(2, true))
+	o := NewNiagara(Begin(2, true))
 	var cursors []Cursor
 	at := func() { cursors = append(cursors, o.Cursor()) }
 	at()
@@ -299,13 +299,13 @@ func TestCursorsAreOrdered(t *testing.T) {
 func TestNiagaraRefusesACursorThatCannotBe(t *testing.T) {
 	c := Begin(2, true)
 	c.Next.Instance = 3
-	require.Panics(t, func() { newNiagara(c) })
+	require.Panics(t, func() { NewNiagara(c) })
 }
 
 // Entries cost no allocation once the queues have their size.
 func TestNiagaraDoesNotAllocate(t *testing.T) {
 	const instances = 4
-	o := newNiagara(Begin(instances, true))
+	o := NewNiagara(Begin(instances, true))
 	entries := make([]protocol.Entry, 1)
 	out := make([]Placed, 0, 2*instances)
 	index := protocol.Index(0)
@@ -325,7 +325,7 @@ func TestNiagaraDoesNotAllocate(t *testing.T) {
 func BenchmarkNiagaraNext(b *testing.B) {
 	for _, instances := range []int{1, 4, 12} {
 		b.Run(fmt.Sprint("R=", instances), func(b *testing.B) {
-			o := newNiagara(Begin(instances, true))
+			o := NewNiagara(Begin(instances, true))
 			entries := make([]protocol.Entry, 1)
 			var out []Placed
 			b.ReportAllocs()

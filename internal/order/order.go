@@ -29,16 +29,13 @@ type Order interface {
 	Check() error
 }
 
-// New returns the order that continues at a cursor. The log of a single instance is the global
-// log; several are merged into one, or are groups with an order of their own each.
+// New returns the order that continues at a cursor. Instances are merged into one log, or are groups with an order of
+// their own each.
 func New(from Cursor) Order {
-	switch {
-	case from.Keyed:
+	if from.Keyed {
 		return newKeyed(from)
-	case from.Merged():
-		return newNiagara(from)
 	}
-	return newSingle(from)
+	return NewNiagara(from)
 }
 
 // Placed is an entry with its place in the global log.
@@ -68,13 +65,13 @@ func (s Slot) Compare(o Slot) int {
 // resume from it.
 type Cursor struct {
 	Position protocol.Position `json:"position"`
-	// Next is the next slot; zero if instances are not merged.
+	// Next is the next slot; zero if there are no rounds: see [Cursor.Merged].
 	Next Slot `json:"turn,omitzero"`
 	// Points has one for each active instance, ascending by instance.
 	Points []Point `json:"points"`
 	// Reshape is the number of instances from the next round on; 0: as many as now.
 	Reshape int `json:"reshape,omitempty"`
-	// Fresh is the lowest instance id that was never used; 0 if instances are not merged.
+	// Fresh is the lowest instance id that was never used; 0 if there are no rounds. See [Cursor.Unused].
 	Fresh protocol.InstanceID `json:"fresh,omitempty"`
 	// Keyed: the instances are groups that share no keys, see [Keyed]. Position is then the sum of
 	// the points' positions.
@@ -96,7 +93,7 @@ type Point struct {
 // MaxInstances limits the instances.
 const MaxInstances = protocol.MaxInstances
 
-// Begin is the cursor of a new cluster with a given number of instances. merged: the log is merged, even from one
+// Begin is the cursor of a new cluster with a given number of instances. merged: there are rounds, even with one
 // instance.
 func Begin(instances int, merged bool) Cursor {
 	var c Cursor
@@ -131,8 +128,17 @@ func (c *Cursor) Kind() Kind {
 	return KindSingle
 }
 
-// Merged reports whether the global log is merged from instances, even from one.
+// Merged reports whether the global log is merged from instances round by round, even from one. It is not as long as
+// one instance has been alone from the beginning on: its log is the global log then.
 func (c *Cursor) Merged() bool { return c.Next != Slot{} }
+
+// Unused is the lowest instance id that was never used; 0: the order is keyed, and no instances begin.
+func (c *Cursor) Unused() protocol.InstanceID {
+	if c.Fresh == 0 && !c.Keyed && len(c.Points) > 0 {
+		return c.Points[0].Instance + 1
+	}
+	return c.Fresh
+}
 
 // Before reports whether c is a shorter prefix of the same global log than d. In a keyed order it reports whether c
 // is missing entries that d has. Then each of two cursors may be before the other.
@@ -140,6 +146,10 @@ func (c *Cursor) Before(d *Cursor) bool {
 	if c.Keyed {
 		return len(c.AheadIn(d)) > 0
 	}
+	if c.Position != d.Position {
+		return c.Position < d.Position
+	}
+	// Other instances begin with a position. So both have the same ones, and only what covers no position is between.
 	if order := c.Next.Compare(d.Next); order != 0 {
 		return order < 0
 	}
@@ -169,13 +179,14 @@ func (c *Cursor) Point(instance protocol.InstanceID) Point {
 
 // Retired reports whether an instance was active once and is not any more.
 func (c *Cursor) Retired(instance protocol.InstanceID) bool {
-	return instance < c.Fresh && !slices.Contains(c.Instances(), instance)
+	return instance < c.Unused() && !slices.Contains(c.Instances(), instance)
 }
 
 // Expects reports whether an instance may become active later: it was not yet, and only a limited number of instances
 // begin at once.
 func (c *Cursor) Expects(instance protocol.InstanceID) bool {
-	return c.Merged() && instance >= c.Fresh && instance-c.Fresh < MaxInstances
+	unused := c.Unused()
+	return unused > 0 && instance >= unused && instance-unused < MaxInstances
 }
 
 // Instances lists the active instances, ascending.

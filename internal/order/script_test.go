@@ -17,6 +17,7 @@ import (
 // -rewrite writes it again.
 //
 //	begin [instances=N] [members=(a,b)]   empty logs; each member has a Niagara
+//	begin alone [members=(a,b)]           the same, with one instance and without rounds
 //	log INSTANCE KIND…      appends to the instance's log: b3 a batch of 3 commands (b: of 1),
 //	                        n a noop, c a configuration, s7 SkipTo(7), r2 Reshape to 2
 //	give MEMBER INSTANCE [FROM] TO    the member learns that entries FROM … TO are committed
@@ -68,7 +69,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (out string) {
 		m.Install(s.members[words[1]].Cursor())
 		return s.next(m)
 	case "restart":
-		s.members[words[0]] = newNiagara(m.Cursor())
+		s.members[words[0]] = NewNiagara(m.Cursor())
 		return cursorText(m.Cursor())
 	case "cursor":
 		return cursorText(m.Cursor())
@@ -86,7 +87,7 @@ func (s *script) begin(d *datadriven.TestData) string {
 		members = a.Vals
 	}
 	for _, name := range members {
-		s.members[name] = newNiagara(Begin(instances, true))
+		s.members[name] = NewNiagara(Begin(instances, !d.HasArg("alone")))
 	}
 	return "ok\n"
 }
@@ -140,7 +141,10 @@ func (s *script) next(m *Niagara) string {
 	var b strings.Builder
 	require.NoError(s.t, m.Check())
 	for _, p := range m.Next(nil) {
-		if p.Entry.Kind == protocol.EntryReshape {
+		if p.Plan != nil && p.Instance != 0 {
+			fmt.Fprintf(&b, "%d/%d %v @%d\n", p.Instance, p.Entry.Index, p.Entry.Kind, p.First)
+		}
+		if p.Plan != nil && p.Entry.Kind == protocol.EntryReshape {
 			fmt.Fprintf(&b, "after round %d: instances %v @%d\n", p.Plan.At.Next.Round-1, p.Plan.At.Instances(), p.First)
 			continue
 		}

@@ -66,12 +66,12 @@ func newLooms(t *testing.T, leaders []int, members int, delay func() int) *simul
 	for m := range members {
 		away, tails := make([]int, len(leaders)), make([]*Tail, len(leaders))
 		for r := range leaders {
-			if tails[r] = NewTail(protocol.InstanceID(r+1), &protocol.Base{}); leaders[r] != m {
+			if tails[r] = NewTail(protocol.InstanceID(r+1), &protocol.Base{}, false); leaders[r] != m {
 				away[r] = 1 + delay()
 			}
 		}
 		l.away, l.tails = append(l.away, away), append(l.tails, tails)
-		l.orders = append(l.orders, newNiagara(Begin(len(leaders), true)))
+		l.orders = append(l.orders, NewNiagara(Begin(len(leaders), true)))
 	}
 	return l
 }
@@ -249,7 +249,7 @@ func TestABatchInAFarRoundIsFollowedAtOnce(t *testing.T) {
 
 // A SkipTo in a suffix that a new leader replaces is decided again, once.
 func TestASkipThatIsLostIsDecidedAgain(t *testing.T) {
-	tail := NewTail(2, &protocol.Base{})
+	tail := NewTail(2, &protocol.Base{}, false)
 	decide := func() (protocol.Round, bool) {
 		if tail.Skipping() {
 			return 0, false

@@ -12,6 +12,8 @@ import (
 // concurrent use.
 type Tail struct {
 	instance protocol.InstanceID
+	// alone: the log began without rounds. A base has none then until the first round is over.
+	alone bool
 	// No entry up to committed will be replaced. start is what is filled up to there.
 	committed protocol.Index
 	start     fill
@@ -25,18 +27,21 @@ type fill struct {
 	rounds protocol.Round
 	// batch and skip are the last entries of these kinds up to there; 0: none since the base.
 	batch, skip protocol.Index
+	// alone: there are no rounds up to there.
+	alone bool
 }
 
-// NewTail returns the tail of a log that begins after base.
-func NewTail(instance protocol.InstanceID, base *protocol.Base) *Tail {
-	t := &Tail{instance: instance}
+// NewTail returns the tail of a log that begins after base. alone: the global log began with one instance, without
+// rounds.
+func NewTail(instance protocol.InstanceID, base *protocol.Base, alone bool) *Tail {
+	t := &Tail{instance: instance, alone: alone}
 	t.Reset(base)
 	return t
 }
 
 // Reset starts again after a snapshot.
 func (t *Tail) Reset(base *protocol.Base) {
-	t.committed, t.start = base.Index, fill{rounds: base.Round}
+	t.committed, t.start = base.Index, fill{rounds: base.Round, alone: t.alone && base.Round == 0}
 	t.fills.cut(0)
 }
 
@@ -48,6 +53,10 @@ func (t *Tail) Append(e *protocol.Entry) {
 	}
 	t.fills.cut(int(e.Index - t.committed - 1))
 	f := t.last()
+	if f.alone {
+		t.fills.push(t.after(f, e))
+		return
+	}
 	switch e.Kind {
 	case protocol.EntrySkip:
 		f.rounds, f.skip = max(f.rounds, e.Round()), e.Index
@@ -61,6 +70,17 @@ func (t *Tail) Append(e *protocol.Entry) {
 		t.wanted(Slot{f.rounds + 1, 0}) // it takes effect when its round is over
 	}
 	t.fills.push(f)
+}
+
+// after is what is filled after an entry of a log without rounds.
+func (t *Tail) after(f fill, e *protocol.Entry) fill {
+	switch {
+	case e.Kind.Commands():
+		f.batch = e.Index
+	case e.Kind == protocol.EntryReshape && wanted(e) > 1:
+		f.alone, f.rounds, f.batch = false, begunRounds, e.Index
+	}
+	return f
 }
 
 // Cut records that the entries after an index were removed and not replaced yet.

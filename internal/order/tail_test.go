@@ -55,7 +55,7 @@ func TestTailSaysWhatTheLogFills(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		base := protocol.Base{Index: protocol.Index(rng.IntN(5)), Round: protocol.Round(rng.IntN(9))}
 		p := &plainTail{base: base, committed: base.Index}
-		tail := NewTail(2, &base)
+		tail := NewTail(2, &base, false)
 		for range 150 {
 			end := p.base.Index + protocol.Index(len(p.log))
 			require.Equal(t, end, tail.End())
@@ -85,7 +85,7 @@ func TestTailSaysWhatTheLogFills(t *testing.T) {
 }
 
 func TestTailRefusesWhatCannotBe(t *testing.T) {
-	tail := NewTail(1, &protocol.Base{Index: 3})
+	tail := NewTail(1, &protocol.Base{Index: 3}, false)
 	require.Panics(t, func() { tail.Append(&protocol.Entry{Index: 3}) })
 	require.Panics(t, func() { tail.Append(&protocol.Entry{Index: 5}) })
 }

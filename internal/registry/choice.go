@@ -37,6 +37,9 @@ func (c *Choice) Instances() int {
 	return common.Instances.In(c.Values)
 }
 
+// Grows reports whether other instances can join the one with which a log began.
+func (c *Choice) Grows() bool { return c.Order != order.KindKeyed && c.Protocol.Grows(c.Values) }
+
 // Groups is how many groups of keys there are; 0: there is one order of all keys.
 func (c *Choice) Groups() int {
 	if c.Order != order.KindKeyed {

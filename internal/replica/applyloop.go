@@ -35,8 +35,9 @@ func newApplyLoop(r *Replica, a *apply.Applier, saved order.Cursor) *applyLoop {
 	l := &applyLoop{r: r, wake: make(chan struct{}, 1), known: apply.NewApplied(a)}
 	l.within.init()
 	l.queue.Limit = apply.ApplyQueueBytes
-	begin := a.Meta()
-	l.queue.Plans = apply.NewPlanner(&begin)
+	if begin := a.Meta(); r.opt.plans() {
+		l.queue.Plans = apply.NewPlanner(&begin)
+	}
 	l.machine = apply.NewApply(a, saved, r.opt.SnapshotBytes, applyWorld{l})
 	return l
 }

@@ -32,6 +32,8 @@ type Options struct {
 	// Begin says with which instances a new cluster begins. It is the same on every member. A member
 	// that has data begins from its data instead.
 	Begin order.Cursor
+	// Grows: other instances can join the one with which the log began.
+	Grows bool
 	// Leaders says who should lead which instance.
 	Leaders protocol.Leaders
 	// Core makes an instance's core from what was on disk.
@@ -101,6 +103,9 @@ type (
 	SharedSettings = cluster.SharedSettings
 )
 
+// plans reports whether the number of instances can change.
+func (o *Options) plans() bool { return o.Begin.Merged() || o.Grows }
+
 // shared returns all settings that members compare.
 func (o *Options) shared() cluster.SharedSettings {
 	all, s := slices.Clone(o.Settings.Fixed), o.Settings
@@ -139,7 +144,7 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	segment := damage.SegmentBytes(o.SnapshotBytes)
 	return datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members,
-		Profile: o.Settings.First(), Join: o.Join, Machine: sm,
+		Profile: o.Settings.First(), Join: o.Join, Grows: o.Grows, Machine: sm,
 		Identity: o.identity(), Cells: o.Cells, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums,
 		Kind: o.Kind, Guess: o.Guess, LogSegment: segment, BodySegment: segment,
 	}

@@ -141,7 +141,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	}
 	r.waiters.init(func() bool { return r.apply.within.isLong() }, r.stop)
 	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout,
-		GiveUp: o.AbandonAfter(), Leaders: o.Leaders}
+		GiveUp: o.AbandonAfter(), Leaders: o.Leaders, Grows: o.Grows}
 	if err := r.open(sm); err != nil {
 		cancel()
 		return nil, errors.Join(err, r.release())
@@ -259,8 +259,8 @@ func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.AbandonAfter(), Backlog: instance.Backlog(r.apply.instances()),
 		Codec: r.opt.Codec,
 	}
-	if r.opt.Begin.Merged() {
-		cfg.Woven = log.Recovered
+	if r.opt.plans() {
+		cfg.Woven, cfg.Alone = log.Recovered, !r.opt.Begin.Merged()
 	}
 	rec := log.Recovered
 	r.log.Info("instance recovered", "instance", log.Instance, "term", rec.State.Term, "base", rec.Base.Index,

@@ -754,7 +754,7 @@ func (a *Applier) Check() error {
 		}
 	}
 	for _, c := range a.later {
-		if c.Instance < at.Fresh {
+		if c.Instance < at.Unused() {
 			return fmt.Errorf("applier: entries of instance %d wait until it begins, and it has begun", c.Instance)
 		}
 	}

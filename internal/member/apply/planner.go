@@ -20,7 +20,7 @@ import (
 // are. So the Planner keeps what comes after it until it is installed. What was queued before it the Planner knows. So
 // it is never behind Apply.
 type Planner struct {
-	order order.Order
+	order *order.Niagara
 	// members are the memberships of the active instances at the order's cursor, in their order.
 	members []protocol.Config
 	shape   []protocol.InstanceID // active at the cursor, ascending
@@ -49,13 +49,13 @@ type heldCommit struct {
 	entries  []protocol.Entry
 }
 
-// NewPlanner returns a Planner that begins at a snapshot. It is nil if the log is not merged, because there are no
-// plans then.
+// NewPlanner returns a Planner that begins at a snapshot. It is nil if the order is keyed, because there are no plans
+// then.
 func NewPlanner(meta *member.Meta) *Planner {
-	if !meta.Cursor.Merged() {
+	if meta.Cursor.Keyed {
 		return nil
 	}
-	p := &Planner{order: order.New(meta.Cursor.Clone())}
+	p := &Planner{order: order.NewNiagara(meta.Cursor.Clone())}
 	p.follow(meta)
 	return p
 }
@@ -68,17 +68,28 @@ func (p *Planner) follow(meta *member.Meta) {
 	}
 }
 
-// Committed takes in what an instance committed.
+// Committed takes in what an instance committed. Of a single instance it copies nothing.
 func (p *Planner) Committed(instance protocol.InstanceID, entries []protocol.Entry) {
+	if len(p.held) > 0 {
+		p.held = append(p.held, heldCommit{instance, slices.Clone(p.envelopes(entries))})
+		return
+	}
+	p.placed = p.placed[:0]
+	rest, placed := p.order.Pass(instance, entries, p.placed)
+	p.placed = placed
+	p.read(p.placed)
+	if len(rest) > 0 {
+		p.add(instance, p.envelopes(rest))
+	}
+}
+
+// envelopes are valid until the next call.
+func (p *Planner) envelopes(entries []protocol.Entry) []protocol.Entry {
 	p.light = p.light[:0]
 	for i := range entries {
 		p.light = append(p.light, envelope(&entries[i]))
 	}
-	if len(p.held) > 0 {
-		p.held = append(p.held, heldCommit{instance, slices.Clone(p.light)})
-		return
-	}
-	p.add(instance, p.light)
+	return p.light
 }
 
 // envelope is what the order and a Planner need of an entry. It does not keep alive the memory in which
@@ -102,8 +113,13 @@ func (p *Planner) add(instance protocol.InstanceID, entries []protocol.Entry) {
 // place finds the plans of what the order gives out now.
 func (p *Planner) place() {
 	p.placed = p.order.Next(p.placed[:0])
-	for i := range p.placed {
-		switch placed := &p.placed[i]; {
+	p.read(p.placed)
+}
+
+// read takes plans and memberships from what is placed.
+func (p *Planner) read(all []order.Placed) {
+	for i := range all {
+		switch placed := &all[i]; {
 		case placed.Plan != nil:
 			p.plan(placed.Plan)
 		case placed.Entry.Kind == protocol.EntryConfig:
@@ -113,7 +129,7 @@ func (p *Planner) place() {
 			}
 		}
 	}
-	clear(p.placed)
+	clear(all)
 }
 
 // plan notes a plan, and goes to its instances.

@@ -250,7 +250,7 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 		followed, in.Under = true, nil
 	}
 	switch {
-	case !at.Merged() || n < 1 || n > order.MaxInstances:
+	case !at.Merged() && !e.cfg.Grows || n < 1 || n > order.MaxInstances:
 		return e.refuse(protocol.ReasonInstances, first.Leader)
 	case len(at.Points) == n: // perhaps long ago, and this member has only now come there
 		return e.already()

@@ -58,7 +58,7 @@ func (d *Departure) Next(now, timeout time.Duration, at *order.Cursor,
 // more than is applied there. As long as that is so, other instances may have begun since, and these count on the
 // member.
 func Expelled(at *order.Cursor, instances []*protocol.Status) *member.ExpelledError {
-	if first := instances[0]; at.Merged() && at.Point(first.Instance).Index < first.Commit {
+	if first := instances[0]; !at.Keyed && at.Point(first.Instance).Index < first.Commit {
 		return nil
 	}
 	for _, st := range instances {

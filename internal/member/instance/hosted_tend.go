@@ -21,13 +21,13 @@ func (h *Hosted) tick() {
 	}
 }
 
-// placed is how far this member has applied the instance in a merged log; 0: it is not merged. A change of the number
+// placed is how far this member has applied the instance; 0: the order is keyed. A change of the number
 // of instances counts when it is in effect.
 func (h *Hosted) placed() protocol.Index {
 	at := &h.happened.At
 	index := at.Point(h.cfg.Instance).Index
 	switch {
-	case !at.Merged():
+	case at.Keyed:
 		return 0
 	case at.Reshape != 0 && index > 0:
 		return index - 1

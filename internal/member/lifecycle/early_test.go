@@ -92,13 +92,16 @@ func TestMessagesWaitForTheirInstance(t *testing.T) {
 	require.NoError(t, n.Check())
 }
 
-// Where the log is not merged there is one instance forever.
-func TestNoOtherInstanceIsExpectedInASingleLog(t *testing.T) {
+// TestOtherInstancesAreExpectedInASingleLog: others may join the one with which a log began.
+func TestOtherInstancesAreExpectedInASingleLog(t *testing.T) {
 	meta := member.Bootstrap(order.Begin(1, false), nil)
 	n := NewInstances[protocol.InstanceID](&FoundInstances{InForce: []member.InstanceLog{{Instance: 1}},
 		cursor: meta.Cursor})
 	require.NoError(t, n.Start(&mail{}))
 	_, hosted := n.Receive(&protocol.Message{Instance: 2}, 1)
+	require.False(t, hosted)
+	require.NotZero(t, n.early.bytes)
+	_, hosted = n.Receive(&protocol.Message{Instance: 2 + protocol.MaxInstances}, 1)
 	require.False(t, hosted)
 	require.EqualValues(t, 1, n.Dropped)
 }

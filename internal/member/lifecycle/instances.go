@@ -90,12 +90,12 @@ func FindInstances(log *wal.Log, meta *member.Meta) (*FoundInstances, error) {
 		}
 		f.InForce = append(f.InForce, member.InstanceLog{Instance: id, Recovered: &rec})
 	}
-	if !meta.Cursor.Merged() {
+	if meta.Cursor.Keyed {
 		return f, nil
 	}
 	for _, w := range log.Instances() {
 		id := protocol.InstanceID(w)
-		if id < meta.Cursor.Fresh {
+		if id < meta.Cursor.Unused() {
 			continue
 		}
 		u, err := RecoverPending(log, id)

@@ -23,7 +23,7 @@ func CoverOf(meta *member.Meta, cells bool) *wal.Cover {
 	}
 	c.Upto = func(instance uint32) uint64 {
 		id := protocol.InstanceID(instance)
-		if meta.Cursor.Merged() && meta.Cursor.Retired(id) {
+		if meta.Cursor.Retired(id) {
 			return uint64(member.AllIndexes)
 		}
 		return uint64(meta.Cursor.Point(id).Index)

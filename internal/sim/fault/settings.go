@@ -64,6 +64,9 @@ func choose(o *Options) (s Settings) {
 		},
 		Faults: rates{},
 	}
+	if kind, _ := p.Order(order.Kind(o.Order)); kind == order.KindSingle {
+		s.Single = true
+	}
 	if s.Keyed = p.Keyed(order.Kind(o.Order)); s.Keyed {
 		s.Instances = cmp.Or(o.Instances, o.Nodes) // a member leads a group
 	}

@@ -17,6 +17,8 @@ type Rules struct {
 	// from theirs, even if there is only one.
 	Instances int
 	Woven     bool
+	// Single: it begins without rounds.
+	Single bool
 	// First is the cluster's initial membership.
 	First protocol.Config
 	// Quorums are those for entries, and BodyQuorums those for bodies.
@@ -43,7 +45,9 @@ type Court struct {
 
 // NewCourt returns the judges of a run in which nothing has happened yet.
 func NewCourt(rules Rules, base *world.Base) *Court {
-	c := &Court{rules: rules, base: base, Weave: check.NewMerge(rules.Instances), met: map[protocol.Index]uint64{}}
+	c := &Court{
+		rules: rules, base: base, Weave: check.NewMerge(rules.Instances, rules.Single), met: map[protocol.Index]uint64{},
+	}
 	c.Profiles = check.NewProfiles(rules.First.Profile.Version, rules.First.Profile.Values.String())
 	c.First, c.shapes = c.Of(protocol.FirstInstance), []shape{{instances: max(1, rules.Instances)}}
 	return c

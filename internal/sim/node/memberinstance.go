@@ -108,8 +108,9 @@ func (s *MemberInstance) begin(session protocol.Session, rec *protocol.Recovered
 		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes, Backlog: set.Backlog, Codec: m.Env.Set.codec(),
 		Mutant: set.MutantName(),
 	}
-	if set.Woven() {
-		config.Woven = rec
+	if set.Woven() || set.grows() {
+		begin := set.begin()
+		config.Woven, config.Alone = rec, !begin.Merged()
 	}
 	s.Inst = instance.NewInstance(config, s.Witness)
 	s.Hosted = instance.NewHosted(instance.HostedConfig{

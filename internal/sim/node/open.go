@@ -128,7 +128,7 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 	m.started = true
 	return datadir.Config{
 		Kind: kind, Guess: func() member.KindGuess { return registry.NewGuess() },
-		FS: m.Disk, Dir: device.Root, Cluster: clusterID, Self: m.ID, Chance: m.Env.From(identities).Rand.Uint64, Begin: begin, Members: first.Members, Join: m.Join, Machine: sm,
+		FS: m.Disk, Dir: device.Root, Cluster: clusterID, Self: m.ID, Chance: m.Env.From(identities).Rand.Uint64, Begin: begin, Members: first.Members, Join: m.Join, Grows: m.Env.Set.grows(), Machine: sm,
 		Identity: []byte{byte(m.ID)}, Cells: m.Env.Set.cells(), Derive: m.Env.Set.derive(), Epochs: m.Env.Set.epochsTold(), Quorums: m.Env.Set.Quorums.String(), LogSegment: m.Own.SegmentBytes, BodySegment: m.Env.Set.Bodies.SegmentBytes,
 	}
 }
@@ -147,7 +147,7 @@ func build(m *Member, meta member.Meta, skip protocol.Position) {
 		m.CheckState()
 	}
 	m.Proposals = intake.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: *m.Env.Set.Proposing(), Mutant: s.MutantName()}
-	m.Operations.Config = member.OperationConfig{Self: m.ID, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Core.Leaders, Mutant: s.MutantName()}
+	m.Operations.Config = member.OperationConfig{Self: m.ID, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Core.Leaders, Grows: s.grows(), Mutant: s.MutantName()}
 	if m.Env.Set.Keyed {
 		m.Proposals.SetGroups(meta.Cursor.Instances())
 	}

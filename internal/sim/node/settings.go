@@ -45,6 +45,8 @@ type ClusterSettings struct {
 	Mutant    string
 	// Instances is the number of instances that are merged into the global log; 0: one instance's log is the global log.
 	Instances int
+	// Single: the global log begins without rounds, because there is one instance at first.
+	Single bool
 	// Keyed: the instances are groups of keys, without a common order.
 	Keyed bool
 	// Unequal: members may have settings of their own.
@@ -177,12 +179,15 @@ func (s *Settings) ByKey() bool { return s.Protocol.Core.Judged.ByKey }
 // Woven reports whether the global log is merged from instances, even from a single one.
 func (s *Settings) Woven() bool { return s.Instances > 0 && !s.Keyed }
 
+// grows reports whether other instances can join the one with which the log began.
+func (s *Settings) grows() bool { return !s.Keyed && s.Protocol.Grows(s.Core.Own) }
+
 // begin is the cursor at which the cluster's global log begins.
 func (s *Settings) begin() order.Cursor {
 	if s.Keyed {
 		return order.BeginKeyed(s.Instances)
 	}
-	return order.Begin(max(1, s.Instances), s.Woven())
+	return order.Begin(max(1, s.Instances), s.Woven() && !s.Single)
 }
 
 // newCore creates the protocol's core of a member.
@@ -273,7 +278,7 @@ func (s *Settings) GatherTime() time.Duration {
 // Rules returns the settings of the judges.
 func (s *Settings) Rules() judge.Rules {
 	return judge.Rules{
-		Core: s.Protocol.Core, Instances: s.Instances, Woven: s.Woven(), First: s.firstConfig(),
+		Core: s.Protocol.Core, Instances: s.Instances, Woven: s.Woven(), Single: s.Single, First: s.firstConfig(),
 		Quorums: s.JudgeQuorums(), BodyQuorums: s.bodyQuorums(),
 	}
 }

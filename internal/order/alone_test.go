@@ -12,8 +12,8 @@ func batch(index protocol.Index, commands uint32) protocol.Entry {
 	return protocol.Entry{Index: index, Term: 1, Kind: protocol.EntryBatch, Count: commands}
 }
 
-func TestSingleCountsCommandsNotEntries(t *testing.T) {
-	o := newSingle(Begin(1, false))
+func TestAloneCountsCommandsNotEntries(t *testing.T) {
+	o := NewNiagara(Begin(1, false))
 	o.Add(1, []protocol.Entry{{Index: 1, Term: 1, Kind: protocol.EntryNoop}, batch(2, 3)})
 	o.Add(1, []protocol.Entry{batch(3, 1)})
 	require.NoError(t, o.Check())
@@ -26,16 +26,16 @@ func TestSingleCountsCommandsNotEntries(t *testing.T) {
 	require.NoError(t, o.Check())
 }
 
-func TestSingleResumesFromACursor(t *testing.T) {
-	o := newSingle(Cursor{Position: 5, Points: []Point{{Instance: 1, Index: 3, Term: 1}}})
+func TestAloneResumesFromACursor(t *testing.T) {
+	o := NewNiagara(Cursor{Position: 5, Points: []Point{{Instance: 1, Index: 3, Term: 1}}})
 	o.Add(1, []protocol.Entry{batch(4, 2)})
 	got := o.Next(nil)
 	require.Equal(t, protocol.Position(6), got[0].First)
 	require.Equal(t, protocol.Position(7), o.Cursor().Position)
 }
 
-func TestSingleInstallsWhatIsAhead(t *testing.T) {
-	o := newSingle(Begin(1, false))
+func TestAloneInstallsWhatIsAhead(t *testing.T) {
+	o := NewNiagara(Begin(1, false))
 	o.Add(1, []protocol.Entry{batch(1, 1), batch(2, 1), batch(3, 4)})
 	o.Install(Cursor{Position: 2, Points: []Point{{Instance: 1, Index: 2, Term: 1}}})
 	require.NoError(t, o.Check())
@@ -49,8 +49,8 @@ func TestSingleInstallsWhatIsAhead(t *testing.T) {
 	require.EqualValues(t, 4, o.Added(1))
 }
 
-func TestSingleRefusesGaps(t *testing.T) {
-	o := newSingle(Begin(1, false))
+func TestAloneRefusesGaps(t *testing.T) {
+	o := NewNiagara(Begin(1, false))
 	require.Panics(t, func() { o.Add(1, []protocol.Entry{batch(2, 1)}) })
-	require.Panics(t, func() { newSingle(Begin(1, false)).Add(2, []protocol.Entry{batch(1, 1)}) })
+	require.Panics(t, func() { NewNiagara(Begin(1, false)).Add(2, []protocol.Entry{batch(1, 1)}) })
 }
