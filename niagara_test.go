@@ -203,7 +203,7 @@ func TestBodiesOfWovenInstances(t *testing.T) {
 
 func TestALogIsReshapedUnderLoad(t *testing.T) {
 	t.Parallel()
-	for name, tune := range map[string]func(*braid.Options){"together": woven(2), "spread": woven(2, spread), "from one": nil} {
+	for name, tune := range map[string]func(*braid.Options){"together": woven(2), "spread": woven(2, spread)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3, tune)

@@ -88,6 +88,9 @@ const (
 	// ReasonZones: the quorums are by zones, and the voters would not be in as many zones as the quorums have, or some
 	// of them would have no zone. Do not retry it unchanged.
 	ReasonZones
+	// ReasonNoProfile: the log has no profile yet, so members may run an earlier version, which would apply another log
+	// after the change. Retry when the log has a profile: the leader proposes it once all members know profiles.
+	ReasonNoProfile
 )
 
 var reasonTexts = [...]string{
@@ -117,6 +120,7 @@ var reasonTexts = [...]string{
 	ReasonMembersUsedUp: fmt.Sprintf("the cluster has had %d members, as many as it can", Rows),
 	ReasonZone:          zoneText,
 	ReasonZones:         "the cluster's quorums are by zones: every voter needs one, and their number is fixed",
+	ReasonNoProfile:     "the log has no profile yet, so members may run a version that ignores the change",
 	ReasonInstances:     "the log is not merged from instances, or not from that number of them",
 	ReasonProfile:       "the settings were changed meanwhile",
 	ReasonSettings:      "the protocol cannot have these settings, or cannot change to them while it runs",

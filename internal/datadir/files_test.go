@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/membertest"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
@@ -334,7 +335,45 @@ func TestAnEarlierProgramDoesNotOpenAMergedLog(t *testing.T) {
 	id.Format = newestFormat + 1
 	require.NoError(t, writeIdentity(fs, "d", id))
 	_, _, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
-	require.ErrorContains(t, err, "has format 7, this program knows 6")
+	require.ErrorContains(t, err, "has format 8, this program knows 7")
+}
+
+// TestAnEarlierProgramDoesNotOpenALogThatHasGrown: it would apply the first instance alone. That is durable before the
+// directory has a snapshot of several instances. A log that began with several was never opened by such a program.
+func TestAnEarlierProgramDoesNotOpenALogThatHasGrown(t *testing.T) {
+	fs := vfs.NewMem()
+	format := func(dir string) int {
+		id, err := readIdentity(fs, dir, 7, 1)
+		require.NoError(t, err)
+		return id.Format
+	}
+	open := func(dir string, begin order.Cursor) *Opened {
+		o, err := Open(Config{FS: fs, Dir: dir, Cluster: 7, Self: 1, Chance: counter(), Begin: begin, Grows: true,
+			Members: []protocol.Member{{ID: 1}}, Machine: &membertest.History{}, LogSegment: 1 << 16, BodySegment: 1 << 16})
+		require.NoError(t, err)
+		return o
+	}
+	for name, grow := range map[string]func(o *Opened) error{
+		"instances begin": (*Opened).Grow,
+		"a snapshot of another member": func(o *Opened) error {
+			return o.Snapshots.Receive(SnapshotHeader{Meta: member.Bootstrap(order.Begin(2, true), o.Meta.Config.Members)}, nil)
+		},
+	} {
+		o := open(name, order.Begin(1, false))
+		require.NoError(t, o.Snapshots.Write(SnapshotHeader{Meta: o.Meta}, nil))
+		require.Equal(t, formatSingle, format(name))
+		require.NoError(t, grow(o))
+		require.Equal(t, formatGrown, format(name))
+		require.NoError(t, o.Grow(), "it has grown already")
+		require.NoError(t, o.Close())
+		o = open(name, order.Begin(1, false))
+		require.Equal(t, formatGrown, format(name))
+		require.NoError(t, o.Close())
+	}
+	o := open("merged", order.Begin(2, true))
+	require.NoError(t, o.Grow())
+	require.NoError(t, o.Close())
+	require.Equal(t, formatMerged, format("merged"))
 }
 
 // With other settings the same log would have other epochs, and promises would be about other slots.

@@ -98,8 +98,10 @@ const (
 	// formatQuorums: quorums are not majorities, as earlier programs would assume.
 	formatQuorums = 5
 	// formatCells: the log may have cells that its kind does not tell. Earlier programs would start without them.
-	formatCells  = 6
-	newestFormat = formatCells
+	formatCells = 6
+	// formatGrown: a log that began with one instance has had several. Earlier programs would apply only the first one.
+	formatGrown  = 7
+	newestFormat = formatGrown
 )
 
 // Enter locks the directory for this process, checks that it belongs to this member, and begins
@@ -264,6 +266,17 @@ func recordCells(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) 
 		return err
 	}
 	id.Cells, id.Format = true, max(id.Format, formatCells)
+	return writeIdentity(fs, dir, id)
+}
+
+// Grow records durably that a log that began with one instance has several. From then on an earlier program does not
+// open the directory. It does nothing if that is recorded, or if the log began with a merged order.
+func Grow(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) error {
+	id, err := readIdentity(fs, dir, cluster, self)
+	if err != nil || id.Begun > 0 || id.Format >= formatGrown {
+		return err
+	}
+	id.Format = formatGrown
 	return writeIdentity(fs, dir, id)
 }
 

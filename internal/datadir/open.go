@@ -78,6 +78,7 @@ type Opened struct {
 	config Config
 	lock   io.Closer
 	mu     sync.Mutex // held while identity, register and ballast are replaced
+	grown  bool       // it is durable that the log has had several instances, see Grow
 }
 
 // The subdirectories of a directory.
@@ -139,6 +140,7 @@ func (o *Opened) read(c *Config, birth string) (err error) {
 	if o.Snapshots, err = OpenSnapshots(c.FS, filepath.Join(c.Dir, snapshotDir)); err != nil {
 		return err
 	}
+	o.Snapshots.grow = o.Grow
 	if err := o.begin(c, birth); err != nil {
 		return err
 	}
@@ -288,6 +290,23 @@ func (o *Opened) SaveRegister(r *cluster.Register) error {
 	defer o.mu.Unlock()
 	c := &o.config
 	return withBallast(c.FS, c.Dir, func() error { return SaveRegister(c.FS, c.Dir, r) })
+}
+
+// Grow records durably, before anything is written that only a log of several instances has, that an earlier version
+// must not open the directory any more. On a full disk the ballast makes space for it.
+func (o *Opened) Grow() error {
+	if o.Begin.Merged() || o.Begin.Keyed {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.grown {
+		return nil
+	}
+	c := &o.config
+	err := withBallast(c.FS, c.Dir, func() error { return Grow(c.FS, c.Dir, c.Cluster, c.Self) })
+	o.grown = err == nil
+	return err
 }
 
 // Condemn records that the member lost what it acknowledged. No incarnation may begin in the directory any more, and

@@ -54,6 +54,7 @@ type Snapshots struct {
 	fs     vfs.FS
 	dir    string
 	writes atomic.Uint64 // numbers the temporary files
+	grow   func() error  // called before a snapshot of a merged log is written; nil: nothing is to be done
 	// Damaged are the errors of the damaged snapshots that Restore skipped.
 	Damaged []error
 	mu      sync.Mutex                        // held while a complete file is renamed
@@ -188,6 +189,11 @@ func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify 
 			err = errors.Join(fmt.Errorf("snapshot %s: %w", final, err), s.discard(tmp))
 		}
 	}()
+	if s.grow != nil && h.Cursor.Merged() {
+		if err = s.grow(); err != nil {
+			return err
+		}
+	}
 	if err = s.fill(tmp, h, state); err != nil {
 		return err
 	}

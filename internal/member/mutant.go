@@ -29,6 +29,7 @@ const (
 	MutantTrimUncounted     mutant.Name = "code-trim-uncounted"
 	MutantTrimByApplied     mutant.Name = "code-trim-by-applied"
 	MutantReshapeUnchecked  mutant.Name = "weave-reshape-unchecked"
+	MutantGrowUnproven      mutant.Name = "weave-grow-unproven"
 	MutantSweepReferenced   mutant.Name = "code-sweep-referenced"
 	MutantRestoreRow        mutant.Name = "code-restore-row"
 	MutantNoGuests          mutant.Name = "no-guests"
@@ -101,6 +102,9 @@ var Mutants = [...]mutant.Info{
 	{Name: MutantReshapeUnchecked, Where: "Execution",
 		Does: "a change of the number of instances that is proposed again is not checked again",
 		In:   mutant.Cluster{Protocol: "niagara", Placement: "code", Nodes: 4}},
+	{Name: MutantGrowUnproven, Where: "Execution",
+		Does: "a log of one instance gets others before it has a profile, so members may not know what that means",
+		In:   mutant.Cluster{Instances: 1}},
 	{Name: MutantSweepReferenced, Where: "Kept",
 		Does: "a body is given up with its entry, although the state refers to it", In: codedFive},
 	{Name: MutantRestoreRow, Where: "Bodies", Does: "a whole copy that is damaged is restored as a row", In: codedFive},

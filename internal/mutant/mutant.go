@@ -20,6 +20,7 @@ type Cluster struct {
 	Protocol  string
 	Placement string
 	Nodes     int
+	Instances int // 0: the protocol's default
 	Settings  setting.Values
 	Seeds     uint64 // how many seeds a search may take; 0: as many as for others
 }

@@ -38,6 +38,15 @@ func (n *Niagara) nextOfOne(out []Placed) []Placed {
 	s.waiting.drop(done + 1)
 	out = append(out, Placed{Instance: s.at.Instance, First: n.position + 1, Entry: e})
 	n.pass(s, &e)
+	if last := len(out) - 1; n.Mutant == MutantGrowLate {
+		for ; s.waiting.len() > 0; s.waiting.drop(1) {
+			late := *s.waiting.at(0)
+			out = append(out, Placed{Instance: s.at.Instance, First: n.position + 1, Entry: late})
+			n.pass(s, &late)
+		}
+		out[last].Plan = n.beginRounds(wanted(&e))
+		return out
+	}
 	out[len(out)-1].Plan = n.beginRounds(wanted(&e))
 	return out
 }

@@ -6,6 +6,7 @@ import "github.com/braidlog/braid/internal/mutant"
 const (
 	MutantImpatient     mutant.Name = "weave-impatient"
 	MutantReshapeAtOnce mutant.Name = "weave-reshape-at-once"
+	MutantGrowLate      mutant.Name = "weave-grow-late"
 )
 
 // The cluster in which several of them are found.
@@ -18,4 +19,7 @@ var Mutants = [...]mutant.Info{
 		In:   inNiagara},
 	{Name: MutantReshapeAtOnce, Where: "Niagara", Does: "other instances are in force at once, not when the round is over",
 		In: inNiagara},
+	{Name: MutantGrowLate, Where: "Niagara",
+		Does: "entries that were committed with the change have their places before a log of one instance gets others",
+		In:   mutant.Cluster{Instances: 1}},
 }

@@ -17,6 +17,8 @@ type instancesHost struct{ r *Replica }
 // Make implements lifecycle.InstancesHost, as the methods below do.
 func (h instancesHost) Make(log member.InstanceLog) (*eventLoop, error) { return h.r.newLoop(log) }
 
+func (h instancesHost) Grow() error { return h.r.dir.Grow() }
+
 func (h instancesHost) Submit(records []wal.Record) { h.r.writer.Submit(records, h.r.begun) }
 
 func (h instancesHost) Known(since protocol.Round, ids []protocol.InstanceID, inForce, staying []*eventLoop) {

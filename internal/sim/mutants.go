@@ -55,7 +55,8 @@ type Hunt struct {
 	Protocol  string         `json:"protocol"`
 	Placement string         `json:"placement,omitempty"` // "": the protocol's own
 	Nodes     int            `json:"nodes"`
-	Own       setting.Values `json:"settings,omitzero"` // of the protocol
+	Instances int            `json:"instances,omitempty"` // 0: the protocol's default
+	Own       setting.Values `json:"settings,omitzero"`   // of the protocol
 	// Seed is the first seed that detects the mutant; 0: no seed up to Limit does.
 	Seed    uint64        `json:"seed"`
 	Limit   uint64        `json:"limit"`
@@ -74,6 +75,7 @@ func NewHunt(m Mutant) Hunt {
 		Protocol:  cmp.Or(m.in.Protocol, whose(m.Name)),
 		Placement: m.in.Placement,
 		Nodes:     cmp.Or(m.in.Nodes, 3),
+		Instances: m.in.Instances,
 		Own:       m.in.Settings,
 		Limit:     cmp.Or(m.in.Seeds, HuntLimit),
 	}
@@ -109,7 +111,7 @@ func (h *Hunt) Run(stop <-chan struct{}) error {
 // none, it returns the zero value.
 func (h *Hunt) search(first, last uint64, stop <-chan struct{}) (Failure, error) {
 	for first <= last {
-		c := Campaign{Protocol: h.Protocol, Placement: h.Placement, Nodes: h.Nodes, Own: h.Own, Mutant: h.Name, First: first, Last: last}
+		c := Campaign{Protocol: h.Protocol, Placement: h.Placement, Nodes: h.Nodes, Instances: h.Instances, Own: h.Own, Mutant: h.Name, First: first, Last: last}
 		sum, err := c.Run(stop)
 		if err != nil || len(sum.Failed) == 0 {
 			return Failure{}, err

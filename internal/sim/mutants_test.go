@@ -70,7 +70,7 @@ var hints = map[string]uint64{
 	"lineage-unchecked": 3, "birth-unchecked": 12, "birth-not-adopted": 24,
 	"no-guests": 551, "any-state": 99, "epaxos-say-unused": 97,
 	"wpaxos-any-found": 79, "wpaxos-elect-too-few": 7,
-	"lane-no-drain": 315, "weave-plan-early": 77, "code-restore-row": 52, "read-without-confirm": 53, "turned-away": 100,
+	"lane-no-drain": 315, "weave-plan-early": 77, "weave-grow-late": 7, "weave-grow-unproven": 21, "code-restore-row": 52, "read-without-confirm": 53, "turned-away": 100,
 	"iss-promise-forgets": 43,
 }
 

@@ -71,6 +71,7 @@ func TestSeeds(t *testing.T) {
 		{Protocol: "multi-raft", Nodes: 3, Last: 10},
 		{Protocol: "multi-raft", Nodes: 3, Instances: 1, Last: 10},
 		{Protocol: "multi-raft", Nodes: 5, Last: 10},
+		{Protocol: "raft", Nodes: 3, Instances: 1, Last: 20},
 	} {
 		if i%every > 0 {
 			continue

@@ -252,6 +252,8 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 	switch {
 	case !at.Merged() && !e.cfg.Grows || n < 1 || n > order.MaxInstances:
 		return e.refuse(protocol.ReasonInstances, first.Leader)
+	case !at.Merged() && n > 1 && configs[0].Profile.Version == 0 && e.cfg.Mutant != member.MutantGrowUnproven:
+		return e.refuse(protocol.ReasonNoProfile, first.Leader) // an earlier version ignores the entry
 	case len(at.Points) == n: // perhaps long ago, and this member has only now come there
 		return e.already()
 	case !e.told && !followed:

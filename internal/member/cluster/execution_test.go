@@ -121,6 +121,37 @@ func TestAReshapeIsMadeAfterItWasAskedFor(t *testing.T) {
 	require.Equal(t, ExecutionStep{Done: true}, e.Next(v))
 }
 
+// TestALogOfOneInstanceGrowsWithAProfile: before it has one, a member may run an earlier version, which ignores the
+// change. What is not applied may not be decided.
+func TestALogOfOneInstanceGrowsWithAProfile(t *testing.T) {
+	config := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}
+	tuned := config.Clone()
+	tuned.Profile.Version = 1
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: tuned}
+	meta := member.Meta{Cursor: order.Begin(1, false), Config: config}
+	applier := func() *apply.Applier {
+		return apply.NewApplier(&membertest.History{}, meta, membertest.Session, 0, nil)
+	}
+	applied := apply.NewApplied(applier())
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
+	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
+		GiveUp: time.Minute, Grows: true}}
+	var refused *member.RefusedError
+	step := x.Begin(Operation{Kind: Reshape, Instances: 2}).Next(v)
+	require.ErrorAs(t, step.Err, &refused)
+	require.Equal(t, protocol.ReasonNoProfile, refused.Reason)
+	require.True(t, x.Begin(Operation{Kind: Reshape, Instances: 1}).Next(v).Confirm, "as it is")
+
+	meta.Config = tuned
+	applied.NoteConfigs(applier())
+	require.Len(t, x.Begin(Operation{Kind: Reshape, Instances: 2}).Next(v).Tell, 1)
+
+	x.Config.Grows = false
+	step = x.Begin(Operation{Kind: Reshape, Instances: 2}).Next(v)
+	require.ErrorAs(t, step.Err, &refused)
+	require.Equal(t, protocol.ReasonInstances, refused.Reason)
+}
+
 // TestAReshapeIsCheckedEachTime: it was proposed once, and dropped. Then members change, and another instance has not
 // followed. It must not be proposed again before that.
 func TestAReshapeIsCheckedEachTime(t *testing.T) {

@@ -17,14 +17,20 @@ import (
 
 // mail are instances that only note what they are sent.
 type mail struct {
-	got map[protocol.InstanceID][]uint64
+	got   map[protocol.InstanceID][]uint64
+	grown bool
 }
 
 func (m *mail) Make(log member.InstanceLog) (protocol.InstanceID, error) { return log.Instance, nil }
-func (m *mail) Submit([]wal.Record)                                      {}
-func (m *mail) Run(protocol.InstanceID)                                  {}
-func (m *mail) Retire(protocol.InstanceID)                               {}
-func (m *mail) Kept(func(*body.Kept))                                    {}
+func (m *mail) Grow() error                                              { m.grown = true; return nil }
+func (m *mail) Submit([]wal.Record) {
+	if !m.grown {
+		panic("an instance begins in a directory that an earlier version would open")
+	}
+}
+func (m *mail) Run(protocol.InstanceID)    {}
+func (m *mail) Retire(protocol.InstanceID) {}
+func (m *mail) Kept(func(*body.Kept))      {}
 func (m *mail) Known(_ protocol.Round, _, _, _ []protocol.InstanceID) {
 }
 func (m *mail) Deliver(i protocol.InstanceID, msg *protocol.Message, _ int) {

@@ -54,6 +54,8 @@ type Instances[I any] struct {
 type InstancesHost[I any] interface {
 	// Make makes what runs an instance. It does not run yet.
 	Make(log member.InstanceLog) (I, error)
+	// Grow makes durable that the log has several instances, see [datadir.Opened.Grow].
+	Grow() error
 	// Submit hands records to the log. Begun is to be called when they are durable, and then Apply is
 	// to be told.
 	Submit(records []wal.Record)
@@ -200,6 +202,9 @@ func (n *Instances[I]) Carry(p *apply.PlannedAt) (changed bool, err error) {
 		}
 	}
 	if len(records) > 0 {
+		if err := n.host.Grow(); err != nil {
+			return false, err
+		}
 		n.beginning++
 		n.host.Submit(records)
 	}

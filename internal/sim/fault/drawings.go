@@ -14,6 +14,7 @@ var RunChance = draw.New("run")
 var (
 	fromInstances = draw.New("instances") // instances with merged logs, or groups of keys
 	fromMeeting   = draw.New("meeting faults")
+	firstProfiles = draw.New("first profiles")
 )
 
 // drawing is a part of a run's settings that the seed draws.
@@ -86,6 +87,7 @@ func DrawSettings(o *Options, rng *rand.Rand) Settings {
 	s.Stretch()
 	s.Core.Own = o.Own.Over(s.Protocol.Own).Over(s.Core.Own)
 	s.fix()
+	s.foundProfile(chance.From(firstProfiles))
 	return s
 }
 

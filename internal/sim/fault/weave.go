@@ -38,6 +38,14 @@ func (s *Settings) drawWeave(d draw.Chance) {
 	}
 }
 
+// foundProfile draws whether a log of one instance that others may join begins with a profile. Without one it must not
+// get other instances before an operator has tuned it.
+func (s *Settings) foundProfile(d draw.Chance) {
+	if s.Single && s.Woven() && d.Yes(0.8) {
+		s.Profile = protocol.Profile{Version: 1, Values: values(&s.Core)}
+	}
+}
+
 func (s *Settings) describeWeave() string {
 	switch {
 	case s.Keyed:

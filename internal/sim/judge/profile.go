@@ -19,6 +19,15 @@ func (c *Court) decideProfile(j *Instance, p *protocol.Profile) error {
 	return c.Profiles.Has(p.Version, p.Values.String())
 }
 
+// Grows judges that the log of one instance gets others only once it has a profile: before that, a member may run an
+// earlier version, which ignores the change.
+func (c *Court) Grows(instances int) error {
+	if c.rules.Single && instances > 1 && c.Profiles.Last() == 0 {
+		return fmt.Errorf("the log gets %d instances before it has a profile", instances)
+	}
+	return nil
+}
+
 // FollowsProfile judges, at the end, that a member uses the last profile in an instance.
 func (c *Court) FollowsProfile(instance protocol.InstanceID, p *protocol.Profile) error {
 	if last := &c.First.Last().Profile; !p.Equal(last) {

@@ -43,6 +43,7 @@ func (m *Member) planned() {
 // carryOut executes the plans that were found in committed entries.
 func (m *Member) carryOut() error {
 	for plan := m.Queue.TakePlan(); plan != nil && m.Up; plan = m.Queue.TakePlan() {
+		m.Env.Violate(m.ID, m.Env.Court.Grows(len(plan.At.Points)))
 		changed, err := m.instances.Carry(plan)
 		m.Env.Violate(m.ID, m.instances.Check())
 		if err != nil {
@@ -102,6 +103,8 @@ func (h instancesHost) Make(log member.InstanceLog) (*MemberInstance, error) {
 	}
 	return s, s.begin(h.r.session, rec)
 }
+
+func (h instancesHost) Grow() error { return h.r.dir.Grow() }
 
 func (h instancesHost) Submit(records []wal.Record) { h.m.Writer.Submit(records, h.m.begun) }
 

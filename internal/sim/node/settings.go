@@ -64,6 +64,8 @@ type foundingSettings struct {
 	Alone protocol.MemberID
 	// Zones has the zone of each of the first members; nil: none has one.
 	Zones []string
+	// Profile is the first profile of the log; version 0: the log begins without one.
+	Profile protocol.Profile
 	// Noted: every directory records the kind of its log from the first start on. A core that is not in the registry
 	// cannot be inferred later.
 	Noted bool
@@ -156,9 +158,10 @@ type weaveSettings struct {
 
 // firstConfig returns the cluster's initial membership.
 func (s *Settings) firstConfig() protocol.Config {
-	var c protocol.Config
+	c := protocol.Config{Profile: s.Profile}
 	if s.Alone != 0 {
-		return protocol.Config{Members: []protocol.Member{{ID: s.Alone}}}
+		c.Members = []protocol.Member{{ID: s.Alone}}
+		return c
 	}
 	for i := range s.Nodes {
 		m := protocol.Member{ID: protocol.MemberID(i + 1), Slot: uint8(i)}
