@@ -243,7 +243,7 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 	core, own := c.choice.Core, c.choice.Own()
 	r := replica.Options{
 		Self: c.Self, Cluster: c.Cluster, Dir: c.Dir, FS: c.FS, Members: c.Members, Join: c.Join, Core: c.core,
-		Codec: core.Codec, Cells: core.Cells.With(own), Derive: core.Deriving(own), Proposing: core.Proposing.With(own),
+		Codec: core.Codec, Cells: core.Cells.With(own), Derive: core.Deriving(own), Proposing: c.proposing(),
 		Settings: c.settings(), Epochs: core.Settings.Text("epochs", c.choice.Values), Quorums: c.quorums().String(),
 		Kind: c.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
 		Begin: c.begin(), Grows: c.choice.Grows(), Leaders: common.Leaders.In(c.choice.Values),
@@ -263,6 +263,15 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 		r.Depth = 1
 	}
 	return r
+}
+
+// proposing describes how the cores take proposals: as they may under any profile of the cluster.
+func (c *config) proposing() protocol.Proposing {
+	p := c.choice.Core.Proposing
+	if shared := c.settings(); !shared.InLog || c.choice.Order != order.KindSingle {
+		p = p.With(c.choice.Own())
+	}
+	return p
 }
 
 // begin is with which instances a new cluster begins.
@@ -354,12 +363,18 @@ func (n *Node) ProposeWithAsync(command, body []byte, o ProposeOptions, done fun
 	return n.r.ProposeWithAsync(command, body, o, done)
 }
 
-// AnswersEarly reports whether there are answers with [ModeAccepted] before commands are applied. If not,
-// every answer is that of ModeConfirmed.
+// AnswersEarly reports whether there are answers with [ModeAccepted] before commands are applied, under the settings
+// that are applied here. If not, every answer is that of ModeConfirmed.
 func (n *Node) AnswersEarly() bool {
-	c := &n.opt.choice
-	return c.Core.Proposing.With(c.Own()).Accepted
+	c, v := n.opt.choice.Core, n.opt.choice.Values
+	if p := n.r.Profile(); p.Version > 0 {
+		v = p.Values
+	}
+	return c.Proposing.With(c.Settings.Only(v)).Accepted
 }
+
+// MayAnswerEarly reports whether AnswersEarly may be true on any member, now or after the settings were tuned.
+func (n *Node) MayAnswerEarly() bool { return n.opt.proposing().Accepted }
 
 // Body returns the bytes of a body, verified. They are shared: no one may change them. If this
 // member does not hold the body whole, it gathers it from others. If it finds fewer than k good

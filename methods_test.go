@@ -70,7 +70,7 @@ var without = map[string]func(n *braid.Node) error{
 
 // never are methods that do not fail.
 var never = map[string]bool{
-	"AnswersEarly": true, "Client": true, "ReleaseBody": true, "CheckState": true, "DiskNeed": true, "Changes": true, "Done": true,
+	"AnswersEarly": true, "MayAnswerEarly": true, "Client": true, "ReleaseBody": true, "CheckState": true, "DiskNeed": true, "Changes": true, "Done": true,
 	"Err": true, "HandOver": true, "Close": true, "Status": true, "Tunables": true,
 }
 

@@ -39,17 +39,18 @@ func withContext() map[string]call {
 
 // withoutError are the methods of never that a state machine may call, and Close and HandOver, which do nothing then.
 var withoutError = map[string]func(n *braid.Node) error{
-	"AnswersEarly": func(n *braid.Node) error { n.AnswersEarly(); return nil },
-	"Client":       func(n *braid.Node) error { n.Client(); return nil },
-	"ReleaseBody":  func(n *braid.Node) error { n.ReleaseBody(braid.BodyRef{}); return nil },
-	"CheckState":   func(n *braid.Node) error { n.CheckState(); return nil },
-	"DiskNeed":     func(n *braid.Node) error { n.DiskNeed(); return nil },
-	"Done":         func(n *braid.Node) error { n.Done(); return nil },
-	"Err":          func(n *braid.Node) error { return n.Err() },
-	"Status":       func(n *braid.Node) error { n.Status(); return nil },
-	"Tunables":     func(n *braid.Node) error { n.Tunables(); return nil },
-	"HandOver":     func(n *braid.Node) error { n.HandOver(context.Background()); return nil },
-	"Close":        func(n *braid.Node) error { return n.Close() },
+	"AnswersEarly":   func(n *braid.Node) error { n.AnswersEarly(); return nil },
+	"MayAnswerEarly": func(n *braid.Node) error { n.MayAnswerEarly(); return nil },
+	"Client":         func(n *braid.Node) error { n.Client(); return nil },
+	"ReleaseBody":    func(n *braid.Node) error { n.ReleaseBody(braid.BodyRef{}); return nil },
+	"CheckState":     func(n *braid.Node) error { n.CheckState(); return nil },
+	"DiskNeed":       func(n *braid.Node) error { n.DiskNeed(); return nil },
+	"Done":           func(n *braid.Node) error { n.Done(); return nil },
+	"Err":            func(n *braid.Node) error { return n.Err() },
+	"Status":         func(n *braid.Node) error { n.Status(); return nil },
+	"Tunables":       func(n *braid.Node) error { n.Tunables(); return nil },
+	"HandOver":       func(n *braid.Node) error { n.HandOver(context.Background()); return nil },
+	"Close":          func(n *braid.Node) error { return n.Close() },
 	"Changes": func(n *braid.Node) error {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()

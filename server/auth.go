@@ -69,7 +69,7 @@ func (a *authService) AuthEnable(ctx context.Context, r *pb.AuthEnableRequest) (
 	if err == nil {
 		err = result.Err
 	}
-	if err == nil && a.s.log.AnswersEarly() {
+	if err == nil && a.s.log.MayAnswerEarly() {
 		err = a.close(ctx, result.AuthRevision)
 	}
 	if err != nil {

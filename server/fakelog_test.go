@@ -355,7 +355,8 @@ func limited(ctx context.Context, timeout time.Duration) (context.Context, conte
 	return context.WithTimeout(ctx, timeout)
 }
 
-func (l *fakeLog) AnswersEarly() bool { return l.early }
+func (l *fakeLog) AnswersEarly() bool   { return l.early }
+func (l *fakeLog) MayAnswerEarly() bool { return l.early }
 
 // Read knows no tokens, but that of all lanes: that their commands are applied.
 func (l *fakeLog) Read(ctx context.Context, o braid.ReadOptions) error {

@@ -16,6 +16,8 @@ type Log interface {
 	ProposeWith(ctx context.Context, command, body []byte, o braid.ProposeOptions) (any, error)
 	// AnswersEarly reports whether commands may be answered before they are applied.
 	AnswersEarly() bool
+	// MayAnswerEarly reports whether that may be so on any member, now or later.
+	MayAnswerEarly() bool
 	// Body returns the bytes of a body, which no one may change.
 	Body(ctx context.Context, ref braid.BodyRef) ([]byte, error)
 	// ReleaseBody deletes a body to which nothing refers any more.

@@ -156,3 +156,9 @@ func (r *Replica) Status() Status {
 		Starved: r.metrics.starved.Load(),
 	}
 }
+
+// Profile is the applied profile.
+func (r *Replica) Profile() protocol.Profile {
+	c := r.apply.config(protocol.FirstInstance)
+	return c.Profile
+}
