@@ -549,7 +549,7 @@ func (n *Node) HandOver(ctx context.Context) { n.r.HandOver(ctx) }
 // stopped on its own: then the error is that of [Node.Err]. If the state machine calls it, nothing happens, and the
 // error is [ErrWithinApply].
 func (n *Node) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), n.opt.ElectionTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), n.r.ElectionTimeout())
 	defer cancel()
 	n.r.HandOver(ctx)
 	return n.r.Close()

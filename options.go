@@ -170,7 +170,7 @@ func (c *config) settings() replica.SharedSettings {
 	core, rest := c.choice.Core.Told(own)
 	s := replica.SharedSettings{
 		Fixed: []replica.Setting{{Name: "protocol", Value: "braid/1 " + core}},
-		Table: c.choice.Table(), Flags: c.choice.Values,
+		Table: c.choice.Table(), Flags: c.choice.Profile(), InLog: !c.choice.Core.Judged.Fixed,
 	}
 	for name := range own.All() {
 		if _, told := rest.Get(name); !told {

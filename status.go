@@ -11,10 +11,10 @@ import (
 type Status struct {
 	Self     MemberID
 	Cluster  uint64 // its id, for Options.Cluster
-	Protocol string
+	Protocol string // its name changes with the settings of Profile that it says
 	// Tolerance describes the failures that the quorums tolerate, if they are not majorities; else it is empty.
 	Tolerance string
-	// Settings are those of the protocol that do not have their default on this member.
+	// Settings are those of the protocol alone that do not have their default.
 	Settings Settings
 	// Profile are the settings that the members share, as applied here.
 	Profile Profile
@@ -90,10 +90,12 @@ type InstanceProgress struct {
 // a heartbeat old.
 func (n *Node) Status() Status {
 	s := n.r.Status()
+	now := n.opt.under(&s)
 	return Status{
-		Self: n.opt.Self, Cluster: n.opt.Cluster, Protocol: n.opt.choice.Name, Tolerance: n.tolerance(&s.Config),
-		Settings: n.opt.choice.Own(), Profile: n.opt.profile(&s), Order: string(n.opt.choice.Order), Placement: string(n.opt.choice.Placement),
-		Begun: s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
+		Self: n.opt.Self, Cluster: n.opt.Cluster, Protocol: now.Name, Tolerance: n.tolerance(&s.Config),
+		Settings: now.Own(), Profile: n.opt.profile(&s), Order: string(now.Order),
+		Placement: string(now.Placement),
+		Begun:     s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Next),
 		Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,
 		LogBytes: s.LogBytes, Log: logStats(&s.Log), Links: linkStats(&s.Links), PendingBytes: s.PendingBytes,

@@ -1,13 +1,17 @@
 package braid
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/replica"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
@@ -78,7 +82,86 @@ func (e *TuneError) Unwrap() error { return e.err }
 // A [*TuneError] explains why nothing was changed. Further errors are those of [Node.ChangeMembers]; a retry with the
 // same Tuning is safe after each of them.
 func (n *Node) Tune(ctx context.Context, t Tuning) (Profile, error) {
-	return Profile{}, &TuneError{Reason: "the log has no profile yet", Retry: true}
+	if n.opt.choice.Core.Judged.Fixed && len(t.Set) > 0 {
+		return Profile{}, &TuneError{Reason: "protocol " + n.opt.choice.Name + " keeps the settings that it began with",
+			err: ErrNotTunable}
+	}
+	for {
+		instances, err := n.tuneProfile(ctx, &t)
+		if err == nil && instances > 0 {
+			err = n.r.Reshape(ctx, instances)
+		}
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+			if refused.Reason == protocol.ReasonProfile && t.Version == 0 {
+				continue // it was computed on a profile that another one has replaced meanwhile
+			}
+			err = t.refused(err, refused, instances > 0)
+		}
+		if err != nil {
+			return Profile{}, err
+		}
+		s := n.r.Status()
+		return n.opt.profile(&s), nil
+	}
+}
+
+// tuneProfile makes the changes of the profile. It returns the number of instances that there are to be; 0: no other
+// one.
+func (n *Node) tuneProfile(ctx context.Context, t *Tuning) (instances int, err error) {
+	if err := n.r.ReadBarrier(ctx); err != nil {
+		return 0, err
+	}
+	s := n.r.Status()
+	active := &s.Config.Profile
+	base, known := active.Find(cmp.Or(t.Version, active.Version))
+	switch {
+	case active.Version == 0 && len(t.Set) > 0:
+		return 0, &TuneError{Reason: "the log has no profile yet, as after an update until all members have the new version",
+			Retry: true}
+	case !known:
+		return 0, t.replaced(active)
+	}
+	values, instances, err := n.opt.choice.Tune(base.Values, t.Set)
+	if wrong := (*SettingError)(nil); errors.As(err, &wrong) {
+		why := strings.TrimPrefix(wrong.Text+": "+wrong.Detail, ": ")
+		return 0, &TuneError{Name: wrong.Name, Reason: why, err: ErrNotTunable}
+	}
+	next := base.Next(values, time.Now().UnixMilli())
+	switch {
+	case err != nil:
+		return 0, err
+	case base.Version == active.Version && values == base.Values:
+		return instances, nil
+	case base.Version == active.Version:
+		return instances, n.r.Tune(ctx, next)
+	case active.Equal(&next), active.Had(&next) && instances == 0: // its answer was lost
+		return instances, nil
+	}
+	return 0, t.replaced(active)
+}
+
+// replaced is the error of a tuning that was computed on another profile than the active one.
+func (t *Tuning) replaced(active *protocol.Profile) error {
+	return &TuneError{Reason: fmt.Sprintf("profile %d is active, and not %d", active.Version, t.Version),
+		err: ErrProfileReplaced}
+}
+
+// refused is the error of a change that the leader refused.
+func (t *Tuning) refused(err error, why *RefusedError, reshaped bool) error {
+	e := &TuneError{Reason: why.Reason.String(), Retry: why.Retryable(), err: err}
+	switch why.Reason {
+	case protocol.ReasonProfile:
+		e.err = errors.Join(ErrProfileReplaced, err)
+	case protocol.ReasonSettings, protocol.ReasonInvalidChange, protocol.ReasonFixed, protocol.ReasonInstances:
+		e.err = errors.Join(ErrNotTunable, err)
+	}
+	if reshaped {
+		e.Name = common.Instances.Name
+	} else if len(t.Set) == 1 {
+		for e.Name = range t.Set {
+		}
+	}
+	return e
 }
 
 // Tunables lists the settings of the protocol, those too that cannot be changed.
@@ -89,11 +172,15 @@ func (n *Node) Tunables() []Tunable {
 
 // values are the settings under the applied profile, with the number of instances.
 func (c *config) values(s *replica.Status) setting.Values {
-	v := c.choice.Values
+	return registry.WithInstances(c.under(s).Values, len(s.Applied.Points))
+}
+
+// under is the protocol with the settings of the applied profile.
+func (c *config) under(s *replica.Status) registry.Choice {
 	if p := &s.Config.Profile; p.Version > 0 {
-		v = p.Values
+		return c.choice.Under(p.Values)
 	}
-	return registry.WithInstances(v, len(s.Applied.Points))
+	return c.choice
 }
 
 // profile translates the applied profile.

@@ -91,6 +91,8 @@ const (
 	// ReasonNoProfile: the log has no profile yet, so members may run an earlier version, which would apply another log
 	// after the change. Retry when the log has a profile: the leader proposes it once all members know profiles.
 	ReasonNoProfile
+	// ReasonEarlier: a member runs an earlier version, which knows no profiles. Retry when it has the new one.
+	ReasonEarlier
 )
 
 var reasonTexts = [...]string{
@@ -121,6 +123,7 @@ var reasonTexts = [...]string{
 	ReasonZone:          zoneText,
 	ReasonZones:         "the cluster's quorums are by zones: every voter needs one, and their number is fixed",
 	ReasonNoProfile:     "the log has no profile yet, so members may run a version that ignores the change",
+	ReasonEarlier:       "a member runs an earlier version, which cannot follow",
 	ReasonInstances:     "the log is not merged from instances, or not from that number of them",
 	ReasonProfile:       "the settings were changed meanwhile",
 	ReasonSettings:      "the protocol cannot have these settings, or cannot change to them while it runs",
@@ -139,7 +142,7 @@ func (r Reason) Retryable() bool {
 	switch r {
 	case ReasonNoLeader, ReasonNotLeader, ReasonOverloaded, ReasonTransferring, ReasonChangePending, ReasonUnsafeChange,
 		ReasonBodies,
-		ReasonRestriping, ReasonNoAnswer:
+		ReasonRestriping, ReasonNoAnswer, ReasonEarlier:
 		return true
 	}
 	return false

@@ -28,6 +28,23 @@ type Profile struct {
 // Equal reports whether two profiles have the same version and values.
 func (p *Profile) Equal(o *Profile) bool { return p.Version == o.Version && p.Values == o.Values }
 
+// Had reports whether a profile is this one, or one of those before.
+func (p *Profile) Had(o *Profile) bool {
+	return p.Equal(o) || slices.ContainsFunc(p.Earlier, func(e Profile) bool { return e.Equal(o) })
+}
+
+// Find returns the profile with a version: this one, or one of those before.
+func (p *Profile) Find(version uint64) (Profile, bool) {
+	if version == p.Version {
+		return *p, true
+	}
+	i := slices.IndexFunc(p.Earlier, func(e Profile) bool { return e.Version == version })
+	if i < 0 {
+		return Profile{}, false
+	}
+	return p.Earlier[i], true
+}
+
 // Next returns the profile with other values, which replaces p.
 func (p *Profile) Next(v setting.Values, since int64) Profile {
 	n := Profile{Version: p.Version + 1, Values: v, Since: since, Earlier: slices.Clone(p.Earlier)}

@@ -126,9 +126,12 @@ func (c *Choice) instances(v setting.Values, members int) (setting.Values, error
 	return common.Leaders.Set(common.Instances.Set(v, n), leaders), nil
 }
 
+// coded are the settings that only placement code has.
+var coded = []setting.Any{common.CodeK, common.ExtraWhole, common.TrimWhole}
+
 // bodies checks and completes what members keep of bodies.
 func (c *Choice) bodies(v setting.Values) (setting.Values, error) {
-	without := []setting.Any{common.CodeK, common.ExtraWhole, common.TrimWhole}
+	without := coded
 	switch c.Placement {
 	case protocol.PlacementCode:
 		return v, nil

@@ -1,8 +1,11 @@
 package registry
 
 import (
+	"errors"
+	"maps"
 	"slices"
 
+	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/setting"
 )
@@ -28,16 +31,21 @@ func (c *Choice) whole() *Protocol {
 	return list[i]
 }
 
-// rows are the settings that a server can have, those of all protocols first.
+// table has the settings that the cluster can have.
+func (c *Choice) table() setting.Table { return setting.Union(common.Settings, c.whole().settings()) }
+
+// rows are those that a server can have.
 func (c *Choice) rows() []setting.Any {
-	all := slices.Concat(common.Settings.Rows, c.whole().settings().Rows)
-	return slices.DeleteFunc(all, func(r setting.Any) bool { return r.About().Experiment })
+	return slices.DeleteFunc(c.table().Rows, func(r setting.Any) bool { return r.About().Experiment })
 }
+
+// fixed reports whether a running cluster keeps a setting.
+func (c *Choice) fixed(a *setting.About) bool { return !a.Change.Tunable() || c.Core.Judged.Fixed }
 
 // Names are the settings that can be changed while the cluster runs.
 func (c *Choice) Names() (names []string) {
 	for _, r := range c.rows() {
-		if a := r.About(); a.Change.Tunable() {
+		if a := r.About(); !c.fixed(&a) {
 			names = append(names, a.Name)
 		}
 	}
@@ -46,7 +54,7 @@ func (c *Choice) Names() (names []string) {
 
 // Texts are the texts of these settings, defaults too. The values are complete.
 func (c *Choice) Texts(v setting.Values) map[string]string {
-	t, texts := c.Table(), map[string]string{}
+	t, texts := c.table(), map[string]string{}
 	for _, name := range c.Names() {
 		texts[name] = t.Text(name, v)
 	}
@@ -55,21 +63,105 @@ func (c *Choice) Texts(v setting.Values) map[string]string {
 
 // Tunables describes all settings, with their values in a running cluster, which are complete.
 func (c *Choice) Tunables(v setting.Values) (all []Tunable) {
-	t := c.Table()
+	t := c.table()
 	for _, r := range c.rows() {
 		a := r.About()
 		row := Tunable{Name: a.Name, Value: t.Text(a.Name, v), Default: a.Default, Help: a.Help, Waits: a.Change.Waits(),
-			Fixed: !a.Change.Tunable()}
+			Fixed: c.fixed(&a)}
 		if c.Core.Judged.Fixed {
-			row.Waits, row.Fixed = "protocol "+c.Name+" keeps the settings that it began with", true
+			row.Waits = "it is fixed: protocol " + c.Name + " keeps the settings that it began with"
 		}
 		all = append(all, row)
 	}
 	return all
 }
 
-// WithInstances are values with the number of instances, which are not part of a profile: the plan in the log has them.
+// Tune returns the values of a profile after a change of some settings, and the number of instances if that is to be
+// another one, else 0. base are the values of the profile before. A text is that of a flag or of a profile; "" is the
+// default. With placement copy, settings that are for another placement and are not named return to their defaults.
+// The error is a [*setting.Error].
+func (c *Choice) Tune(base setting.Values, set map[string]string) (next setting.Values, instances int, err error) {
+	if next, err = c.with(base, set); err != nil {
+		return base, 0, err
+	}
+	chosen, err := c.whole().Choose(next, 1)
+	if wrong := (*ChoiceError)(nil); err != nil && errors.As(err, &wrong) {
+		err = &setting.Error{Name: wrong.What, Text: wrong.Wish, Detail: wrong.Error()}
+	}
+	if err != nil {
+		return base, 0, err
+	}
+	if _, given := set[common.Instances.Name]; given {
+		instances = chosen.Instances()
+	}
+	next, t := chosen.Profile(), c.table()
+	for _, r := range t.Rows {
+		a := r.About()
+		if to := t.Text(a.Name, next); to != t.Text(a.Name, base) && c.fixed(&a) {
+			return base, 0, &setting.Error{Name: a.Name, Text: to, Detail: a.Change.Waits()}
+		}
+	}
+	return next, instances, nil
+}
+
+// with returns values with the texts of some settings. They are not checked together.
+func (c *Choice) with(v setting.Values, set map[string]string) (setting.Values, error) {
+	t := c.table()
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		r := t.Find(name)
+		if r == nil {
+			return v, &setting.Error{Name: name, Detail: "there is no such setting of protocol " + c.Name}
+		}
+		if set[name] == "" {
+			v = v.Without(name)
+			continue
+		}
+		one, err := parse(r, name, set[name])
+		if err != nil {
+			return v, err
+		}
+		v = one.Over(v.Without(name))
+	}
+	if _, given := set[common.Placement.Name]; given && common.Placement.In(v) != protocol.PlacementCode {
+		for _, r := range coded {
+			if name := r.About().Name; set[name] == "" {
+				v = v.Without(name)
+			}
+		}
+	}
+	return v, nil
+}
+
+// parse returns the value of one setting, from its text in a profile, or from the text of its flag.
+func parse(r setting.Any, name, text string) (v setting.Values, err error) {
+	table := setting.Table{Rows: []setting.Any{r}}
+	given, err := setting.Parse(name + "=" + text)
+	if err != nil {
+		return v, err
+	}
+	if v, err = table.Complete(given); err == nil {
+		return v, nil
+	}
+	for _, f := range table.Flags(&v, true) {
+		if f.Name == name && f.Set(text) == nil {
+			return table.Complete(v)
+		}
+	}
+	return v, err
+}
+
+// WithInstances are values with the number of instances, which is not part of a profile: the plan in the log has it.
 func WithInstances(v setting.Values, n int) setting.Values { return common.Instances.Set(v, n) }
 
 // Profile are the values of a profile: all except the number of instances.
 func (c *Choice) Profile() setting.Values { return c.Values.Without(common.Instances.Name) }
+
+// Under is the choice under the values of a profile, with the name that says it.
+func (c *Choice) Under(v setting.Values) Choice {
+	now := *c
+	now.Values, now.Placement = v, common.Placement.In(v)
+	if own := now.Own(); now.Placement != c.Placement || own != c.Own() {
+		now.Protocol = c.whole().Canonical(c.Order, now.Placement, own)
+	}
+	return now
+}

@@ -66,6 +66,7 @@ const (
 )
 
 func newBodies(r *Replica, store *wal.Bodies) *bodies {
+	t := r.tuning()
 	b := &bodies{
 		r: r, store: store, cache: body.NewBodyCache(r.opt.BodyCacheBytes),
 		flights: map[protocol.BodyRef]*flight{}, wake: make(chan struct{}, 1),
@@ -75,9 +76,9 @@ func newBodies(r *Replica, store *wal.Bodies) *bodies {
 		questions: make(chan *protocol.Message, body.Questions), reads: semaphore.NewWeighted(bodyReadBytes),
 	}
 	b.BodyAccess = body.NewBodyAccess(body.BodyConfig{
-		Self: r.opt.Self, Hedge: max(r.opt.Heartbeat/2, time.Millisecond), Retry: r.opt.ElectionTimeout,
+		Self: r.opt.Self, Hedge: t.Hedge(), Retry: t.Election,
 		GatherBytes: bodyGatherBytes, Timeout: bodyTimeout, Filling: body.Filling, HolderCounts: body.HolderCounts,
-		Trim: r.opt.TrimWhole,
+		Trim: func() bool { return r.tuning().TrimWhole },
 	}, store, b)
 	b.machine = body.NewBodies(b.BodyAccess)
 	return b
@@ -119,9 +120,15 @@ func (b *bodies) handle(m *protocol.Message) bool {
 
 // run is the goroutine that runs body.Bodies.
 func (b *bodies) run(ctx context.Context) {
-	ticker := time.NewTicker(max(b.r.opt.Heartbeat/4, time.Millisecond))
+	used := b.r.tuning()
+	ticker := time.NewTicker(used.bodyTicks())
 	defer ticker.Stop()
 	for {
+		if next := b.r.tuning(); next != used {
+			used = next
+			b.machine.Tune(&used.Tuning)
+			ticker.Reset(used.bodyTicks())
+		}
 		var tick <-chan time.Time
 		if b.machine.Busy() {
 			tick = ticker.C

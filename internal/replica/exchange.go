@@ -26,7 +26,7 @@ type exchange struct {
 
 func newExchange(r *Replica) *exchange {
 	x := &exchange{r: r, ended: make(chan struct{})}
-	x.rule = snapshot.NewStateExchange(x, r.opt.ElectionTimeout, "")
+	x.rule = snapshot.NewStateExchange(x, r.tuning().Election, "")
 	x.rule.Derive = r.opt.Derive
 	return x
 }
@@ -35,6 +35,7 @@ func newExchange(r *Replica) *exchange {
 func (x *exchange) do(f func(*snapshot.StateExchange)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.rule.Election = x.r.tuning().Election
 	f(x.rule)
 }
 

@@ -91,7 +91,7 @@ func (r *Replica) introduce(ctx context.Context, to protocol.MemberID) {
 	}
 	self, err := json.Marshal(own)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, r.opt.AbandonAfter())
+		ctx, cancel := context.WithTimeout(ctx, r.tuning().GiveUp())
 		defer cancel()
 		err = r.ask(ctx, to, "link back", append([]byte{askLink}, self...))
 	}
@@ -150,6 +150,7 @@ func (r *Replica) relink(now time.Duration) {
 	c := member.Linked(latest, applied)
 	r.bodies.follow(&c)
 	r.who.learn(&c, &applied[0])
+	r.tune(&applied[0].Profile)
 	r.peers.Follow(now, &c)
 	r.followed = c.Members
 	r.setPeers()

@@ -41,10 +41,10 @@ type eventLoop struct {
 }
 
 func newEventLoop(r *Replica, id protocol.InstanceID, inst *instance.Instance, kept *instanceBodies) *eventLoop {
-	o := &r.opt
+	o, t := &r.opt, r.tuning()
 	l := &eventLoop{r: r, id: id, kept: kept, wake: kept.wake}
 	l.hosted = instance.NewHosted(instance.HostedConfig{
-		Self: o.Self, Instance: id, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, Leaders: o.Leaders,
+		Self: o.Self, Instance: id, Heartbeat: t.Heartbeat, Election: t.Election, Leaders: t.Leaders,
 		Keyed: o.Begin.Keyed, KeepLogBytes: o.KeepLogBytes,
 	}, instance.Calls{
 		Now: r.now, Siblings: func() instance.Siblings { return r.loops.Load() }, Source: l, Rounds: l,
@@ -96,7 +96,8 @@ func (l *eventLoop) do(f func()) {
 
 func (l *eventLoop) run() {
 	defer l.r.done.Done()
-	ticker := time.NewTicker(max(l.r.opt.Heartbeat/10, time.Millisecond))
+	used := l.r.tuning()
+	ticker := time.NewTicker(used.ticks())
 	defer ticker.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -111,6 +112,11 @@ func (l *eventLoop) run() {
 		case <-l.r.stop:
 			l.shut()
 			return
+		}
+		if next := l.r.tuning(); next != used {
+			used = next
+			l.hosted.Tune(&used.Tuning)
+			ticker.Reset(used.ticks())
 		}
 		l.refresh(&t, tick)
 		l.hosted.Take(&t)
@@ -152,7 +158,7 @@ func (l *eventLoop) lookAround(t *instance.Happened) {
 	if l != l.r.first() {
 		return
 	}
-	t.Expired = l.r.proposer.expired(l.r.now(), l.r.opt.AbandonAfter())
+	t.Expired = l.r.proposer.expired(l.r.now(), l.r.tuning().GiveUp())
 	if t.Named = l.hosted.NamesDue(); t.Named {
 		t.Unnamed = l.r.who.unnamed(l.status.Load())
 	}

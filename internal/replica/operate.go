@@ -19,6 +19,13 @@ type operations struct {
 	cluster.Executions
 }
 
+// tune takes in other settings.
+func (o *operations) tune(t *tuning) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Config.Tune(&t.Tuning)
+}
+
 // refused takes in what an instance refuses.
 func (o *operations) refused(ref protocol.Rejection) {
 	o.mu.Lock()
@@ -42,6 +49,12 @@ func (r *Replica) TransferLeader(ctx context.Context, to protocol.MemberID) erro
 // member.
 func (r *Replica) Reshape(ctx context.Context, instances int) error {
 	return r.operate(ctx, cluster.Operation{Kind: cluster.Reshape, Instances: instances})
+}
+
+// Tune replaces the profile whose version is one less. It returns when that has taken effect on this member.
+func (r *Replica) Tune(ctx context.Context, p protocol.Profile) error {
+	return r.operate(ctx, cluster.Operation{Kind: cluster.Tune,
+		Changes: []protocol.Change{{Kind: protocol.Tune, Profile: &p}}})
 }
 
 // readView shows a rule of package member what the member knows of itself.
@@ -112,14 +125,14 @@ func (r *Replica) execute(ctx context.Context, op cluster.Operation) error {
 	}
 	var e *cluster.Execution
 	r.readView(func(*cluster.MemberView) { e = r.operations.Begin(op) })
-	up := r.linked()
+	up, earlier := r.linked(), r.earlier()
 	defer r.readView(func(v *cluster.MemberView) { r.operations.End(e, v) })
 	pause := r.pauses()
 	defer pause.Stop()
 	for {
 		var step cluster.ExecutionStep
 		r.readView(func(v *cluster.MemberView) {
-			v.Up = up
+			v.Up, v.Earlier = up, earlier
 			step = e.Next(v)
 		})
 		r.input(step.Tell)
@@ -159,7 +172,8 @@ func (r *Replica) HandOver(ctx context.Context) {
 	}
 	pause := r.pauses()
 	defer pause.Stop()
-	leaving := instance.StopHandover{Config: r.operations.Config}
+	var leaving instance.StopHandover
+	r.readView(func(*cluster.MemberView) { leaving.Config = r.operations.Config })
 	for done := ctx.Err() != nil; !done; done = done || r.pause(ctx, pause) != nil {
 		var gives []member.InstanceInput
 		up := r.linked()
@@ -180,9 +194,18 @@ func (r *Replica) linked() func(protocol.MemberID) bool {
 	return func(id protocol.MemberID) bool { return up[id] }
 }
 
+// earlier returns a function that reports whether a member has a link, and a version that knows no profiles.
+func (r *Replica) earlier() func(protocol.Member) bool {
+	old := map[protocol.MemberID]bool{}
+	for _, p := range r.links.Stats().Peers {
+		old[protocol.MemberID(p.ID)] = p.Connected && !p.Tunes
+	}
+	return func(m protocol.Member) bool { return old[m.ID] }
+}
+
 // pauses is for pause.
 func (r *Replica) pauses() *time.Ticker {
-	return time.NewTicker(max(r.opt.Heartbeat/20, time.Millisecond))
+	return time.NewTicker(r.tuning().pauses())
 }
 
 // pause waits until an operation is to be looked at again.

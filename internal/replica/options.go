@@ -57,6 +57,7 @@ type Options struct {
 	// Settings are those that members share. Fixed has those that depend on no order.
 	Settings cluster.SharedSettings
 
+	// Heartbeat, ElectionTimeout, Leaders and TrimWhole have no effect once the log has a profile.
 	Heartbeat, ElectionTimeout time.Duration
 	Depth                      int // batches in flight; 0: adaptive
 	MaxBatchBytes              int
@@ -93,9 +94,6 @@ func (o *Options) outside() {
 		o.chance = systemChance
 	}
 }
-
-// AbandonAfter is how long a proposal or a read is tried before it fails.
-func (o *Options) AbandonAfter() time.Duration { return 5*time.Second + 5*o.ElectionTimeout }
 
 // Setting is a setting that members compare, and SharedSettings are all of them.
 type (

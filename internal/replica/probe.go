@@ -17,7 +17,7 @@ func (r *Replica) probe(ctx context.Context, op *cluster.Operation) error {
 	if op.Kind != cluster.ChangeMembers {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.opt.ElectionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.tuning().Election)
 	defer cancel()
 	config, up := r.first().status.Load().Config, r.linked()
 	for i := range op.Changes {

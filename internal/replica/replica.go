@@ -30,6 +30,7 @@ type Replica struct {
 	began    time.Time
 	dir      *datadir.Opened
 	bodies   *bodies
+	inUse    atomic.Pointer[tuning]
 	writer   *wal.Writer
 	saved    atomic.Pointer[member.Saved]
 	links    links
@@ -133,15 +134,20 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 		return nil, err
 	}
 	o.Begin = dir.Begin
+	t, err := o.tuned(&dir.Meta.Config.Profile)
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
 		opt: o, log: o.Logger, began: time.Now(), dir: dir,
-		peering: peering{peers: cluster.NewLinks(o.Self, o.ElectionTimeout, o.Members)},
+		peering: peering{peers: cluster.NewLinks(o.Self, t.Election, o.Members)},
 		ending:  ending{logger: o.Logger, ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{})},
 	}
 	r.waiters.init(func() bool { return r.apply.within.isLong() }, r.stop)
-	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout,
-		GiveUp: o.AbandonAfter(), Leaders: o.Leaders, Grows: o.Grows}
+	r.inUse.Store(t)
+	r.operations.Config.Self, r.operations.Config.Grows = o.Self, o.Grows
+	r.operations.tune(t)
 	if err := r.open(sm); err != nil {
 		cancel()
 		return nil, errors.Join(err, r.release())
@@ -167,6 +173,9 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 func (r *Replica) open(sm member.StateMachine) (err error) {
 	dir := r.dir
 	r.reportDamage()
+	if t := r.tuning(); t.profile.Version > 0 {
+		r.logOverruled(t)
+	}
 	r.who.r, r.who.heard = r, make(chan struct{}, 1)
 	r.who.handshakes = cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{r})
 	r.who.handshakes.Shared = r.opt.shared()
@@ -254,9 +263,10 @@ func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 	if err != nil {
 		return nil, err
 	}
+	t := r.tuning()
 	cfg := instance.InstanceConfig{
 		Self: r.opt.Self, Instance: log.Instance, Session: r.session, Depth: r.opt.Depth,
-		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.AbandonAfter(), Backlog: instance.Backlog(r.apply.instances()),
+		RetryAfter: t.Election, GiveUp: t.GiveUp(), Backlog: instance.Backlog(r.apply.instances()),
 		Codec: r.opt.Codec,
 	}
 	if r.opt.plans() {

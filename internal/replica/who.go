@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,11 +25,16 @@ type acquaintances struct {
 	handshakes cluster.Handshakes
 }
 
-// unnamed lists the changes that name in the membership whose log each member has.
+// unnamed lists the changes that name in the membership whose log each member has, or that give the log its first
+// profile.
 func (a *acquaintances) unnamed(st *protocol.Status) []protocol.Change {
+	earlier := false
+	if a.r.opt.Settings.InLog && st.Config.Profile.Version == 0 {
+		earlier = slices.ContainsFunc(st.Config.Members, a.r.earlier())
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.handshakes.Publish(st, time.Now().UnixMilli())
+	return a.handshakes.Publish(st, time.Now().UnixMilli(), earlier)
 }
 
 // begin begins to wait for what other members say of this one.
@@ -36,7 +42,7 @@ func (a *acquaintances) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	o := &a.r.opt
-	a.handshakes.Begin(a.r.now(), o.ElectionTimeout, a.r.dir.Instances.InForce, o.Members)
+	a.handshakes.Begin(a.r.now(), a.r.tuning().Election, a.r.dir.Instances.InForce, o.Members)
 }
 
 // admit returns why a member that has no link may not connect; 0: it may.

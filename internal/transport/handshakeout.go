@@ -46,6 +46,7 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 	if err := t.linked(h.to, r.who); err != nil {
 		return err
 	}
+	t.noteTunes(h.to, r.tunes)
 	if known {
 		if err := t.saveBirth(h.to, birth); err != nil {
 			return err

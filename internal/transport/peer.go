@@ -20,6 +20,7 @@ type peer struct {
 	state   linkState
 	calls   caller
 	fault   atomic.Pointer[LinkFault]
+	tunes   atomic.Bool // its version knows profiles, as its last handshake showed
 	addrs   atomic.Pointer[[]string]
 	binds   atomic.Pointer[[]string]
 
@@ -108,6 +109,13 @@ func (p *peer) retry() {
 		case s.kick <- struct{}{}:
 		default:
 		}
+	}
+}
+
+// noteTunes notes whether a member's version knows profiles.
+func (t *Transport) noteTunes(id uint64, tunes bool) {
+	if p := t.peer(id); p != nil {
+		p.tunes.Store(tunes)
 	}
 }
 
@@ -259,7 +267,7 @@ func (l *linkState) describe(s *PeerStats) {
 	if l.last != nil {
 		s.LastError = l.last.Error()
 	}
-	s.Connected, s.Since = l.up, l.since
+	s.Connected, s.Since, s.Tunes = l.up, l.since, l.peer.tunes.Load()
 }
 
 // Classes of errors that are logged in their own way.

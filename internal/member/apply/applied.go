@@ -55,7 +55,7 @@ func (w *ConfigWatch) observe(configs []protocol.Config, applied protocol.Index)
 		func(c protocol.Config) bool { return !ChangesApplied(&c, w.changes) })
 }
 
-// ChangesApplied reports whether a membership is as the changes want it.
+// ChangesApplied reports whether a membership is as the changes want it. A profile may have been replaced since.
 func ChangesApplied(c *protocol.Config, changes []protocol.Change) bool {
 	for _, ch := range changes {
 		m := c.Find(ch.Member.ID)
@@ -66,6 +66,10 @@ func ChangesApplied(c *protocol.Config, changes []protocol.Change) bool {
 			}
 		case protocol.AddVoter:
 			if m == nil || m.Learner || !m.Amended(&ch.Member) {
+				return false
+			}
+		case protocol.Tune:
+			if !c.Profile.Had(ch.Profile) {
 				return false
 			}
 		default:

@@ -76,8 +76,8 @@ type BodyConfig struct {
 	// Filling is how many missing bodies are restored at the same time. HolderCounts is for how many
 	// bodies other members are asked at the same time whether they hold them.
 	Filling, HolderCounts int
-	// Trim cuts whole copies to rows where others hold enough.
-	Trim   bool
+	// Trim reports whether whole copies are cut to rows where others hold enough. Any goroutine may call it. nil: no.
+	Trim   func() bool
 	Mutant mutant.Name // code-trim-uncounted, code-trim-by-applied, code-restore-row
 }
 
@@ -107,6 +107,11 @@ func NewBodies(a *BodyAccess) *Bodies {
 		gatherer: NewGatherer(GatherConfig{Self: a.cfg.Self, Hedge: a.cfg.Hedge, Retry: a.cfg.Retry,
 			MaxBytes: a.cfg.GatherBytes}),
 	}
+}
+
+// Tune takes in other settings.
+func (b *Bodies) Tune(t *member.Tuning) {
+	b.gatherer.cfg.Hedge, b.gatherer.cfg.Retry = t.Hedge(), t.Election
 }
 
 // Busy reports whether something waits for time to pass. Then Turn is to be called with a tick now

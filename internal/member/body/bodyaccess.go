@@ -167,7 +167,7 @@ func (a *BodyAccess) after(last protocol.BodyRef) (refs []protocol.BodyRef) {
 // who else holds it.
 func (a *BodyAccess) verify(ref protocol.BodyRef) int64 {
 	have, cold := a.Local(ref), false
-	if a.cfg.Trim && have.Form == protocol.FormWhole && ref.K > 1 {
+	if a.cfg.Trim != nil && have.Form == protocol.FormWhole && ref.K > 1 && a.cfg.Trim() {
 		if a.world.Kept(func(k *Kept) { cold = k.Cold(ref) }); cold {
 			a.world.Inbox(func(i *BodyInbox) { i.Trim(ref) })
 		}

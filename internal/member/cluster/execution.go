@@ -94,9 +94,9 @@ func (e *Execution) Next(v *MemberView) ExecutionStep {
 	case !e.told && first.Role != protocol.Leader && e.cfg.Mutant != member.MutantUnconfirmed:
 		// What it has applied may be long past.
 		return e.refuse(protocol.ReasonNotLeader, first.Leader)
-	case kind == ChangeMembers && !e.told:
+	case kind.configures() && !e.told:
 		return e.beginChange(v)
-	case kind == ChangeMembers:
+	case kind.configures():
 		return e.change(v)
 	case kind == TransferLeader && !e.told:
 		return e.beginTransfer(v)
@@ -138,7 +138,7 @@ func (e *Execution) send(v *MemberView, in protocol.Input) ExecutionStep {
 	return ExecutionStep{Tell: []member.InstanceInput{{Instance: v.Lead().Instance, Input: in}}}
 }
 
-// beginChange proposes a membership change. The other instances follow. Until all have followed,
+// beginChange proposes a membership change, or a new profile. The other instances follow. Until all have followed,
 // every change is refused that does not only remove members. A change that only removes does not
 // wait for instances that cannot follow: perhaps they cannot because of the member that is to be
 // removed.
@@ -149,6 +149,8 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 		return e.refuse(protocol.ReasonChangePending, e.cfg.Self)
 	} else if !at.Keyed && configs[0].Lineage == 0 && e.Op.adds(first) && e.cfg.Mutant != member.MutantAnyLineage {
 		return e.refuse(protocol.ReasonChangePending, e.cfg.Self) // who comes must be told a lineage: see Register.Publish
+	} else if e.Op.Kind == Tune && v.Earlier != nil && slices.ContainsFunc(first.Members, v.Earlier) {
+		return e.refuse(protocol.ReasonEarlier, e.cfg.Self)
 	}
 	// A member that leaves soon gets nothing of the first instance, and applies nothing any more.
 	switch e.watch = v.Applied.Watch(e.Op.Changes, e.Op.removes(e.cfg.Self)); {
@@ -162,8 +164,8 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 	return e.send(v, protocol.ProposeChange{Context: e.context, Changes: e.Op.Changes})
 }
 
-// change waits until a membership change is in effect. Another leader may have dropped it: then no one here would ever
-// know.
+// change waits until a membership change or a new profile is in effect. Another leader may have dropped it: then no one
+// here would ever know.
 func (e *Execution) change(v *MemberView) ExecutionStep {
 	switch leaves := e.Op.removes(e.cfg.Self); {
 	case !e.watch.Seen() && v.Now-e.led >= e.cfg.GiveUp:

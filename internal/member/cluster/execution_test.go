@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/member/membertest"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // appliedAt is what is known of a member that has applied these memberships, and the first instance as far as an index.
@@ -189,4 +190,36 @@ func TestAReshapeIsCheckedEachTime(t *testing.T) {
 	step := e.Next(v)
 	require.True(t, step.Done)
 	require.ErrorAs(t, step.Err, new(*member.RefusedError))
+}
+
+// TestAProfileIsReplacedOnceAllMembersKnowProfiles: a member of an earlier version ignores profiles, so a tune waits for
+// its update. After that the tune ends when the profile is applied, also if another one has replaced it since.
+func TestAProfileIsReplacedOnceAllMembersKnowProfiles(t *testing.T) {
+	config := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}, Profile: protocol.Profile{Version: 1}}
+	leader := &protocol.Status{Self: 1, Role: protocol.Leader, Leader: 1, Config: config}
+	applied := appliedAt(0, config)
+	old := true
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied,
+		Earlier: func(m protocol.Member) bool { return old && m.ID == 2 }}
+	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
+		GiveUp: time.Minute}}
+	next := config.Profile.Next(setting.Values{}, 5)
+	op := Operation{Kind: Tune, Changes: []protocol.Change{{Kind: protocol.Tune, Profile: &next}}}
+	e := x.Begin(op)
+	var refused *member.RefusedError
+	require.ErrorAs(t, e.Next(v).Err, &refused)
+	require.Equal(t, protocol.ReasonEarlier, refused.Reason)
+	require.True(t, refused.Retryable())
+	x.End(e, v)
+
+	old = false
+	e = x.Begin(op)
+	tell := e.Next(v).Tell
+	require.Len(t, tell, 1)
+	require.Equal(t, op.Changes, tell[0].Input.(protocol.ProposeChange).Changes)
+	require.False(t, e.Next(v).Done)
+	after := config
+	after.Profile = next.Next(setting.Values{}, 6)
+	applied.NoteConfigs(applierAt(7, 0, after))
+	require.Equal(t, ExecutionStep{Done: true}, e.Next(v), "it was version 2, and 3 is active")
 }

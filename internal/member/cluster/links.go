@@ -56,7 +56,8 @@ type Peer struct {
 // that joins follows old memberships first, in which some of them are not members yet. election is
 // the election timeout.
 func NewLinks(self protocol.MemberID, election time.Duration, given []protocol.Member) *Links {
-	l := &Links{self: self, linger: linkLinger * election, retry: election}
+	l := &Links{self: self}
+	l.Tune(election)
 	for i := range given {
 		if m := &given[i]; m.ID == self {
 			l.own.add(m.PeerURLs)
@@ -68,6 +69,9 @@ func NewLinks(self protocol.MemberID, election time.Duration, given []protocol.M
 	}
 	return l
 }
+
+// Tune takes in another election timeout.
+func (l *Links) Tune(election time.Duration) { l.linger, l.retry = linkLinger*election, election }
 
 func (l *Links) find(id protocol.MemberID) (int, bool) {
 	return slices.BinarySearchFunc(l.peers, id, func(p linkedPeer, id protocol.MemberID) int {

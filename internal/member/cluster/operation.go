@@ -14,7 +14,7 @@ import (
 // the first instance carries it out: see Request and Execution.
 type Operation struct {
 	Kind      OperationKind
-	Changes   []protocol.Change // ChangeMembers: made jointly
+	Changes   []protocol.Change // ChangeMembers: made jointly; Tune: the new profile
 	To        protocol.MemberID // TransferLeader: a voter; 0: the most advanced one
 	Instances int               // Reshape: from how many the log is to be merged
 }
@@ -27,6 +27,7 @@ const (
 	ChangeMembers  OperationKind = 'c'
 	TransferLeader OperationKind = 't'
 	Reshape        OperationKind = 'r'
+	Tune           OperationKind = 'u'
 )
 
 func (k OperationKind) String() string {
@@ -37,9 +38,14 @@ func (k OperationKind) String() string {
 		return "leadership transfer"
 	case Reshape:
 		return "reshape"
+	case Tune:
+		return "tune"
 	}
 	return fmt.Sprintf("operation %q", byte(k))
 }
+
+// configures reports whether an operation changes the configuration.
+func (k OperationKind) configures() bool { return k == ChangeMembers || k == Tune }
 
 // Encode is the operation as a request to another member.
 func (op *Operation) Encode() ([]byte, error) {
@@ -59,7 +65,7 @@ func DecodeOperation(request []byte) (op Operation, ok bool, err error) {
 
 func (op *Operation) arg() any {
 	switch op.Kind {
-	case ChangeMembers:
+	case ChangeMembers, Tune:
 		return &op.Changes
 	case TransferLeader:
 		return &op.To
@@ -76,7 +82,7 @@ func (op *Operation) refuse(reason protocol.Reason, leader protocol.MemberID) er
 
 // Unanswered is the error of an operation whose asker waits no longer, because of err.
 func (op *Operation) Unanswered(err error) error {
-	if op.Kind == ChangeMembers {
+	if op.Kind.configures() {
 		return fmt.Errorf("%w: %w", member.ErrMaybeCommitted, err)
 	}
 	return err
@@ -90,8 +96,9 @@ func (op *Operation) removes(id protocol.MemberID) bool {
 
 // adds reports whether the operation adds a member to a configuration.
 func (op *Operation) adds(c *protocol.Config) bool {
-	return slices.ContainsFunc(op.Changes,
-		func(ch protocol.Change) bool { return ch.Kind != protocol.RemoveMember && c.Find(ch.Member.ID) == nil })
+	return slices.ContainsFunc(op.Changes, func(ch protocol.Change) bool {
+		return ch.Kind != protocol.RemoveMember && ch.Kind != protocol.Tune && c.Find(ch.Member.ID) == nil
+	})
 }
 
 // onlyRemoves reports whether the operation changes nothing but that members leave.

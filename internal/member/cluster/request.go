@@ -18,6 +18,8 @@ type MemberView struct {
 	Applied   *apply.Applied
 	// Up reports whether the link to a member is up; nil: that is not known.
 	Up func(protocol.MemberID) bool
+	// Earlier reports whether a member has a link, and a version that knows no profiles; nil: that is not known.
+	Earlier func(protocol.Member) bool
 }
 
 // Lead says who leads the global log, as this member knows it.
@@ -77,11 +79,11 @@ func (q *Request) Next(v *MemberView) (ask protocol.MemberID, done bool, err err
 	return 0, q.ended, q.err
 }
 
-// beginWatch begins to watch for a membership change before the leader is asked: before its answer comes, the change
-// may be in effect here, and another one may take its place. What is in effect already may be older than the operation,
-// so then the watch begins with the answer.
+// beginWatch begins to watch for a membership change or a new profile before the leader is asked: before its answer
+// comes, the change may be in effect here, and another one may take its place. What is in effect already may be older
+// than the operation, so then the watch begins with the answer.
 func (q *Request) beginWatch(v *MemberView) {
-	if q.Op.Kind != ChangeMembers || q.watch != nil {
+	if !q.Op.Kind.configures() || q.watch != nil {
 		return
 	}
 	if w := v.Applied.Watch(q.Op.Changes, false); !w.Seen() {
@@ -115,7 +117,7 @@ func (q *Request) Answered(v *MemberView, err error) {
 // show ends the request when the operation shows on this member.
 func (q *Request) show(v *MemberView) {
 	switch q.Op.Kind {
-	case ChangeMembers:
+	case ChangeMembers, Tune:
 		if q.Op.removes(q.cfg.Self) { // it is in effect at the leader; this member may never learn of it
 			q.ended = true
 			break

@@ -40,6 +40,20 @@ func (s *SharedSettings) Values(p *protocol.Profile) setting.Values {
 	return p.Values
 }
 
+// Overruled is a setting that differs from the one of the log.
+type Overruled struct{ Name, Here, Used string }
+
+// Overruled lists the settings that flags gave this member, and that a profile of the log has differently. Flags with
+// defaults are not listed.
+func (s *SharedSettings) Overruled(p *protocol.Profile) (all []Overruled) {
+	for name, here := range s.Flags.All() {
+		if used := s.Table.Text(name, p.Values); s.tunable(name) && used != here {
+			all = append(all, Overruled{name, here, used})
+		}
+	}
+	return all
+}
+
 // Told are the settings that a member with a profile tells others. Those of a first profile that its flags gave are
 // told completely. One that the leader proposed for a log of an earlier version, which has a date, is told as those
 // versions do: the log itself has the rest.

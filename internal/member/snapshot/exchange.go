@@ -41,7 +41,7 @@ type ExchangeHost interface {
 // and Apply share it. Not safe for concurrent use.
 type StateExchange struct {
 	host     ExchangeHost
-	election time.Duration
+	Election time.Duration // the election timeout
 	mutant   mutant.Name
 	// Derive makes derived state, see [apply.Applier.Derive]; nil: there is none.
 	Derive  member.Derive
@@ -53,7 +53,7 @@ type StateExchange struct {
 
 // NewStateExchange returns a StateExchange. mutant is for tests: snapshot-before-durable, any-state, lineage-unchecked.
 func NewStateExchange(host ExchangeHost, election time.Duration, mutant mutant.Name) *StateExchange {
-	return &StateExchange{host: host, election: election, mutant: mutant}
+	return &StateExchange{host: host, Election: election, mutant: mutant}
 }
 
 // Ask has the state as it is now sent to a member. o is what the instance says whose leader has no
@@ -155,7 +155,7 @@ func (x *StateExchange) Received(from protocol.MemberID, o *member.SnapshotOffer
 // received offers a durable snapshot to the cores, or ends the transfer.
 func (x *StateExchange) received(from protocol.MemberID, o *member.SnapshotOffer, err error) {
 	if err != nil {
-		x.repair.Refused(x.host.Now(), x.election)
+		x.repair.Refused(x.host.Now(), x.Election)
 		x.intake.Done(nil)
 	} else {
 		x.offerToInstances(from, o)
@@ -204,7 +204,7 @@ func (x *StateExchange) Repairing() bool { return x.repair.Repairing() }
 
 // Useless says that the snapshot which was received last cannot take the place of the damaged
 // state.
-func (x *StateExchange) Useless() { x.repair.Refused(x.host.Now(), x.election) }
+func (x *StateExchange) Useless() { x.repair.Refused(x.host.Now(), x.Election) }
 
 // Tend asks another member for its state if it is time to. st is how the first instance stands.
 func (x *StateExchange) Tend(st *protocol.Status) {
@@ -214,7 +214,7 @@ func (x *StateExchange) Tend(st *protocol.Status) {
 	if x.intake.under {
 		return // that one may do, and its link ensures that it comes or fails
 	}
-	if to, q := x.repair.Next(x.host.Now(), x.election, st); to != 0 {
+	if to, q := x.repair.Next(x.host.Now(), x.Election, st); to != 0 {
 		x.host.AskState(to, q)
 	}
 }
@@ -224,7 +224,7 @@ func (x *StateExchange) Answered(q StateQuestion, err error) {
 	if x.intake.under {
 		err = nil // what is being received counts
 	}
-	x.repair.Answered(x.host.Now(), x.election, q, err)
+	x.repair.Answered(x.host.Now(), x.Election, q, err)
 }
 
 // Taken counts the snapshots that were taken.

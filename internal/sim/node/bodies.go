@@ -57,7 +57,7 @@ func openBodies(m *Member, r *Running, dir *datadir.Opened) (err error) {
 	b.inbox = body.NewBodyInbox(body.BodyLimits{Bytes: set.InboxBytes, Asks: set.Asks, Trims: set.HolderCounts})
 	b.access = body.NewBodyAccess(body.BodyConfig{
 		Self: m.ID, Hedge: set.Hedge, Retry: set.Retry, GatherBytes: set.GatherBytes, Timeout: m.Env.Set.BodyTimeout(),
-		Filling: set.Filling, HolderCounts: set.HolderCounts, Trim: set.Scrub > 0,
+		Filling: set.Filling, HolderCounts: set.HolderCounts, Trim: func() bool { return set.Scrub > 0 },
 		Mutant: m.Env.Set.MutantName(),
 	}, b.Store, &bodyWorld{m, r})
 	b.machine = body.NewBodies(b.access)
