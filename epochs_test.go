@@ -37,12 +37,12 @@ func TestEpochsThatMakeNoSense(t *testing.T) {
 }
 
 // A member that came back with other settings would compute other epochs from its log. It does not start. With those
-// that it had it continues, with another NoSkip too, which is its own.
+// that it had it continues, with another skip-wait too, because the log has that.
 func TestAMemberKeepsTheSettingsOfItsEpochs(t *testing.T) {
 	t.Parallel()
 	set, wait := braid.EpochSettings{MinSlots: 16, MaxSlots: 16, EqualShares: true, Policy: "backoff"}, 2*time.Millisecond
 	c := newCluster(t, 3, func(o *braid.Options) {
-		o.Protocol = braid.With(braid.ISS{Epochs: set}, fmt.Sprint("skip-wait=", wait), fmt.Sprint("no-skip=", o.Self == 2))
+		o.Protocol = braid.With(braid.ISS{Epochs: set}, fmt.Sprint("skip-wait=", wait), "no-skip=true")
 	})
 	c.led()
 	acked := c.fill("x", 100) // several epochs

@@ -19,9 +19,9 @@ import (
 type Tuning struct {
 	// Set maps the name of a setting to its new text, as a flag has it; "" is the default. [Node.Tunables] lists the
 	// settings. Others stay as they are.
-	Set map[string]string
+	Set map[string]string `json:"set"`
 	// Version is the profile that is to be replaced: if another one is active, nothing is changed. 0: the active one.
-	Version uint64
+	Version uint64 `json:"version"`
 }
 
 // Profile are the settings that the members of a cluster share. The log has them: flags and options only give the
@@ -29,13 +29,14 @@ type Tuning struct {
 type Profile struct {
 	// Version is one more with each change of the profile. 0: the log has none, as after an update from an earlier
 	// version until all members have the new one. Each member has the settings of its own options then.
-	Version uint64
+	Version uint64 `json:"version"`
 	// Settings has the text of each setting that can be changed, defaults too. "instances" is not part of the profile,
 	// and a change of it is no new version: it is how many instances make the log now.
-	Settings map[string]string
-	Since    time.Time // of the change, by the clock of the member that was asked; zero: not known
+	Settings map[string]string `json:"settings"`
+	// Since is the time of the change, by the clock of the member that was asked; zero: not known.
+	Since time.Time `json:"since,omitzero"`
 	// Earlier are profiles before this one, oldest first. Their Settings have what differs from the profile after.
-	Earlier []Profile
+	Earlier []Profile `json:"earlier,omitempty"`
 }
 
 // Tunable describes a setting of the protocol in a running cluster.

@@ -16,6 +16,7 @@ const (
 	adminService  = "braid.Admin"
 	reshapeMethod = "Reshape"
 	zonesMethod   = "Zones"
+	tuneMethod    = "Tune"
 )
 
 // adminServer is the service braid.Admin.
@@ -24,6 +25,8 @@ type adminServer interface {
 	reshape(ctx context.Context, instances *wrapperspb.UInt32Value) (*emptypb.Empty, error)
 	// setZones changes the zones of members, all at once.
 	setZones(ctx context.Context, zones *structpb.Struct) (*emptypb.Empty, error)
+	// tune changes settings, and returns all of them when the change is active here: see Tuned.
+	tune(ctx context.Context, tuning *structpb.Struct) (*structpb.Struct, error)
 }
 
 var adminDesc = grpc.ServiceDesc{
@@ -32,6 +35,7 @@ var adminDesc = grpc.ServiceDesc{
 	Methods: []grpc.MethodDesc{
 		adminMethod(reshapeMethod, adminServer.reshape),
 		adminMethod(zonesMethod, adminServer.setZones),
+		adminMethod(tuneMethod, adminServer.tune),
 	},
 }
 

@@ -48,6 +48,10 @@ type fakeLog struct {
 	// transferred is where leadership was last handed to.
 	transferred braid.MemberID
 	barriers    int
+	// tuned is the last change of settings, untuned the refusal of changes, and tunables what there is.
+	tuned    braid.Tuning
+	untuned  error
+	tunables []braid.Tunable
 	// instances is what the log was last reshaped to.
 	instances int
 	// meanwhile, if set, runs once, right before the next membership change is ordered.
@@ -269,6 +273,18 @@ func (l *fakeLog) Reshape(_ context.Context, instances int) error {
 	l.instances = instances
 	return l.refuse
 }
+
+func (l *fakeLog) Tune(_ context.Context, t braid.Tuning) (braid.Profile, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.untuned != nil {
+		return braid.Profile{}, l.untuned
+	}
+	l.tuned = t
+	return braid.Profile{Version: t.Version + 1, Settings: t.Set}, nil
+}
+
+func (l *fakeLog) Tunables() []braid.Tunable { return l.tunables }
 
 // Ask has a second member answer that is this one: enough to go through the encoding.
 func (l *fakeLog) Ask(ctx context.Context, _ braid.MemberID, request []byte) ([]byte, error) {

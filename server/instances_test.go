@@ -171,6 +171,31 @@ func TestLateClaimIsAnswered(t *testing.T) {
 	require.EqualValues(t, 60, alive.GrantedTTL)
 }
 
+func TestTune(t *testing.T) {
+	f := start(t)
+	ctx, conn := testContext(t), f.client.ActiveConnection()
+	f.fake.set(func(l *fakeLog) {
+		l.tunables = []braid.Tunable{{Name: "lease-reads", Value: "false", Waits: "a majority"}}
+	})
+	shown, err := Tune(ctx, conn, braid.Tuning{})
+	require.NoError(t, err)
+	require.Equal(t, f.fake.tunables, shown.Settings)
+	want := braid.Tuning{Set: map[string]string{"lease-reads": "true", "code-k": ""}, Version: 3}
+	tuned, err := Tune(ctx, conn, want)
+	require.NoError(t, err)
+	require.EqualValues(t, 4, tuned.Profile.Version)
+	require.Equal(t, want.Set, tuned.Profile.Settings)
+	f.fake.set(func(l *fakeLog) { require.Equal(t, want, l.tuned) })
+	for code, refusal := range map[codes.Code]error{
+		codes.Unavailable:        &braid.TuneError{Reason: "a member is away", Retry: true},
+		codes.FailedPrecondition: &braid.RefusedError{What: "tune", Reason: protocol.ReasonFixed},
+	} {
+		f.fake.set(func(l *fakeLog) { l.untuned = refusal })
+		_, err = Tune(ctx, conn, want)
+		require.Equal(t, code, status.Code(err), "%v", err)
+	}
+}
+
 func TestReshape(t *testing.T) {
 	f := start(t)
 	ctx := testContext(t)

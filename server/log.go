@@ -30,6 +30,9 @@ type Log interface {
 	TransferLeader(ctx context.Context, to braid.MemberID) error
 	// Reshape changes the number of instances from which the log is merged.
 	Reshape(ctx context.Context, instances int) error
+	// Tune changes settings that members share, and Tunables lists them.
+	Tune(ctx context.Context, t braid.Tuning) (braid.Profile, error)
+	Tunables() []braid.Tunable
 	// Ask sends a request to another member, whose Options.Answer replies.
 	Ask(ctx context.Context, to braid.MemberID, request []byte) ([]byte, error)
 	// CheckState reports that the state may be damaged.

@@ -55,6 +55,8 @@ func TestWrongUse(t *testing.T) {
 		{"log dump /nowhere", "/nowhere is no directory"},
 		{"status --endpoints=", "--endpoints is empty"},
 		{"reshape", "--instances 0: it is 1 to 64"},
+		{"tune lease-reads", `"lease-reads" is not NAME=VALUE`},
+		{"tune code-k=1 code-k=2", "code-k is there twice"},
 		{"reshape --instances 65", "--instances 65: it is 1 to 64"},
 		{"reshape --instances 2 --user root", "--user: it is NAME:PASSWORD"},
 		{"reshape --instance 2", "did you mean --instances?"},

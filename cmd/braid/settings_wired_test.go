@@ -71,7 +71,7 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		"enable-grpc-gateway": "false", "lease-reads": "true",
 		"protocol": "lcr", "placement": "code", "instances": "--protocol=niagara 2", "leaders": "--protocol=niagara spread",
 		"relays":  "--protocol=iss 2",
-		"quorums": "--protocol=iss 2/2", "epoch-slots": "--protocol=iss 32", "epoch-equal-shares": "--protocol=iss true",
+		"quorums": "--protocol=iss 1/1", "epoch-slots": "--protocol=iss 32", "epoch-equal-shares": "--protocol=iss true",
 		"epoch-policy": "--protocol=iss simple",
 		"epoch-bans":   "--protocol=iss 1-2", "code-k": "--protocol=craft 2", "extra-whole": "--protocol=craft 1",
 		"trim-whole":        "--protocol=craft true",

@@ -29,7 +29,9 @@ func newStatusCommand() *cobra.Command {
 		Long: `status shows the state of the members at --endpoints, and of those that they name. Counters are
 since a member's start. For servers other than braid it shows the data of the etcd API.
 
-If a protocol has other settings than its defaults, a table shows them, and the tolerated failures.
+If a protocol has other settings than its defaults, or settings were changed, a table shows the
+settings of the protocol, the version of the profile ("braid tune" shows it), and the tolerated
+failures.
 
 If members have zones, a table shows the members of each zone.
 
@@ -152,17 +154,18 @@ func printDamage(w io.Writer, members []status.Member) {
 	}
 }
 
-// printQuorums prints the protocol's settings and the failures that the cluster tolerates, if these are not the
-// defaults.
+// printQuorums prints the protocol, its settings, the version of the profile, and the failures that the cluster
+// tolerates, if these are not the defaults, or if settings were changed.
 func printQuorums(w io.Writer, members []status.Member) {
 	own := func(m status.Member) string { return registry.Settings().Only(m.Settings).String() }
-	if !slices.ContainsFunc(members, func(m status.Member) bool { return own(m) != "" }) {
+	if !slices.ContainsFunc(members, func(m status.Member) bool { return own(m) != "" || m.Profile > 1 }) {
 		return
 	}
-	fmt.Fprintln(w, "\nMEMBER\tPROTOCOL\tSETTINGS\tTOLERANCE")
+	fmt.Fprintln(w, "\nMEMBER\tPROTOCOL\tPROFILE\tSETTINGS\tTOLERANCE")
 	for _, m := range members {
 		if m.ID != "" {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", orDash(m.Name), m.Protocol, orDash(own(m)), orDash(m.Tolerance))
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", orDash(m.Name), m.Protocol, m.Profile, orDash(own(m)),
+				orDash(m.Tolerance))
 		}
 	}
 }

@@ -35,13 +35,13 @@ func TestStatusOfQuorums(t *testing.T) {
 	usual := status.Member{Name: "m1", ID: "1", Ready: true, Protocol: "raft"}
 	require.Empty(t, table(t, "SETTINGS", usual))
 	m1 := status.Member{Name: "m1", ID: "1", Ready: true, Protocol: "iss", Settings: setting.MustParse("quorums=4/2"),
-		Tolerance: "quorums 4/2 of 5 voters: so much"}
+		Tolerance: "quorums 4/2 of 5 voters: so much", Profile: 2}
 	m2 := status.Member{Name: "m2", ID: "2", Ready: true, Protocol: "iss",
 		Settings: setting.MustParse("relays=2", "other=7")}
 	require.Equal(t, []string{
-		"MEMBER PROTOCOL SETTINGS TOLERANCE",
-		"m1 iss quorums=4/2 quorums 4/2 of 5 voters: so much",
-		"m2 iss relays=2 -",
+		"MEMBER PROTOCOL PROFILE SETTINGS TOLERANCE",
+		"m1 iss 2 quorums=4/2 quorums 4/2 of 5 voters: so much",
+		"m2 iss 0 relays=2 -",
 	}, table(t, "SETTINGS", m1, m2))
 }
 

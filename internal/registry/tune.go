@@ -12,10 +12,13 @@ import (
 
 // Tunable describes a setting of a protocol in a running cluster.
 type Tunable struct {
-	Name, Value, Default, Help string
+	Name    string `json:"name"`
+	Value   string `json:"value"`
+	Default string `json:"default"`
+	Help    string `json:"help"`
 	// Waits says what a change of the setting waits for, or if Fixed, why it cannot be changed.
-	Waits string
-	Fixed bool
+	Waits string `json:"waits"`
+	Fixed bool   `json:"fixed"`
 }
 
 // whole is the protocol with which a cluster can be tuned to everything that its core can do in its order: raft is

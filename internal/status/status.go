@@ -40,9 +40,11 @@ type Member struct {
 	Settings setting.Values `json:"-"`
 	// Tolerance describes the failures that the quorums tolerate, if they are not majorities.
 	Tolerance string `json:"tolerance,omitempty"`
-	Order     string `json:"order,omitempty"`
-	Begun     int    `json:"begun_instances,omitempty"` // number of merged instances with which the cluster began
-	Applied   uint64 `json:"applied_position"`
+	// Profile is the version of the settings that members share; 0: the log has none.
+	Profile uint64 `json:"profile"`
+	Order   string `json:"order,omitempty"`
+	Begun   int    `json:"begun_instances,omitempty"` // number of merged instances with which the cluster began
+	Applied uint64 `json:"applied_position"`
 	// Next is the next slot of the global log, if instances are merged.
 	Next         *Slot      `json:"next_slot,omitempty"`
 	PendingBytes int64      `json:"pending_bytes"`

@@ -192,8 +192,8 @@ func TestAReshapeIsCheckedEachTime(t *testing.T) {
 	require.ErrorAs(t, step.Err, new(*member.RefusedError))
 }
 
-// TestAProfileIsReplacedOnceAllMembersKnowProfiles: a member of an earlier version ignores profiles, so a tune waits for
-// its update. After that the tune ends when the profile is applied, also if another one has replaced it since.
+// TestAProfileIsReplacedOnceAllMembersKnowProfiles: a member of an earlier version ignores profiles, so a tune waits
+// for its update. After that the tune ends when the profile is applied, also if another one has replaced it since.
 func TestAProfileIsReplacedOnceAllMembersKnowProfiles(t *testing.T) {
 	config := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}, Profile: protocol.Profile{Version: 1}}
 	leader := &protocol.Status{Self: 1, Role: protocol.Leader, Leader: 1, Config: config}

@@ -25,7 +25,9 @@ type View struct {
 	Protocol string `json:"protocol"`
 	// Tolerance is set where quorums are not majorities; see braid.Status.
 	Tolerance string `json:"tolerance,omitempty"`
-	Order     string `json:"order"`
+	// Profile is the version of the settings that members share; 0: the log has none.
+	Profile uint64 `json:"profile"`
+	Order   string `json:"order"`
 	// Settings are the protocol's own. In JSON they are members of the view.
 	Settings braid.Settings `json:"-"`
 	// Begun is the number of instances with which the cluster began, if they are merged.
@@ -208,7 +210,8 @@ func New(f *Facts) View {
 		Revision: f.Revision, Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
 		DBBytes: f.DBSize, DBInUse: f.InUse, Alarms: f.Alarms, Placement: st.Placement, Bodies: viewBodies(st),
 		Disk:     viewDisk(st),
-		Protocol: st.Protocol, Tolerance: st.Tolerance, Settings: st.Settings, Order: st.Order, Next: viewSlot(st.Next),
+		Protocol: st.Protocol, Tolerance: st.Tolerance, Profile: st.Profile.Version, Settings: st.Settings,
+		Order: st.Order, Next: viewSlot(st.Next),
 	}
 	if st.Order == braid.OrderNiagara {
 		v.Begun = st.Begun

@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/braidlog/braid"
+)
+
+// Tuned has the settings of a cluster, as a member has them.
+type Tuned struct {
+	Profile  braid.Profile   `json:"profile"`
+	Settings []braid.Tunable `json:"settings"`
+}
+
+// Tune asks a member to change settings of its cluster, and returns the settings after the change. Without any setting
+// in t.Set nothing is changed. A refusal has the code InvalidArgument or FailedPrecondition, Aborted if another profile
+// is active than the one that t.Version names, or Unavailable if a retry may succeed.
+func Tune(ctx context.Context, member grpc.ClientConnInterface, t braid.Tuning) (Tuned, error) {
+	q, answer, tuned := new(structpb.Struct), new(structpb.Struct), Tuned{}
+	if err := convert(t, q); err != nil {
+		return tuned, err
+	}
+	if err := callAdmin(ctx, member, tuneMethod, q, answer); err != nil {
+		return tuned, err
+	}
+	b, err := protojson.Marshal(answer)
+	if err == nil {
+		err = json.Unmarshal(b, &tuned)
+	}
+	return tuned, err
+}
+
+// convert converts a value to a message with the same JSON.
+func convert(from any, to *structpb.Struct) error {
+	b, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return protojson.Unmarshal(b, to)
+}
+
+func (s *Server) tune(ctx context.Context, q *structpb.Struct) (*structpb.Struct, error) {
+	if err := s.needAdmin(ctx); err != nil {
+		return nil, err
+	}
+	var t braid.Tuning
+	b, err := protojson.Marshal(q)
+	if err == nil {
+		err = json.Unmarshal(b, &t)
+	}
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, "braid: tune: "+err.Error())
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	tuned := Tuned{Profile: s.log.Status().Profile}
+	if len(t.Set) > 0 {
+		if tuned.Profile, err = s.log.Tune(ctx, t); err != nil {
+			return nil, tuneStatus(err)
+		}
+		s.logger.Info("the settings are changed", "profile", tuned.Profile.Version, "set", t.Set)
+	}
+	tuned.Settings = s.log.Tunables()
+	answer := new(structpb.Struct)
+	if err := convert(&tuned, answer); err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return answer, nil
+}
+
+// tuneStatus is the status of a change of settings that was not made.
+func tuneStatus(err error) error {
+	var why *braid.TuneError
+	if !errors.As(err, &why) {
+		return toStatus(err)
+	}
+	text := why.Error()
+	if why.Retry && !strings.Contains(text, "retry") {
+		text += "; a retry may succeed"
+	}
+	code := codes.FailedPrecondition
+	switch {
+	case errors.Is(err, braid.ErrProfileReplaced):
+		code = codes.Aborted
+	case errors.Is(err, braid.ErrNotTunable):
+		code = codes.InvalidArgument
+	case why.Retry:
+		code = codes.Unavailable
+	}
+	return status.Error(code, text)
+}
