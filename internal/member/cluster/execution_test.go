@@ -147,6 +147,12 @@ func TestALogOfOneInstanceGrowsWithAProfile(t *testing.T) {
 	applied.NoteConfigs(applier())
 	require.Len(t, x.Begin(Operation{Kind: Reshape, Instances: 2}).Next(v).Tell, 1)
 
+	leader.Lanes = &protocol.LanesStatus{} // they need one instance
+	step = x.Begin(Operation{Kind: Reshape, Instances: 2}).Next(v)
+	require.ErrorAs(t, step.Err, &refused)
+	require.Equal(t, protocol.ReasonInstances, refused.Reason)
+	leader.Lanes = nil
+
 	x.Config.Grows = false
 	step = x.Begin(Operation{Kind: Reshape, Instances: 2}).Next(v)
 	require.ErrorAs(t, step.Err, &refused)

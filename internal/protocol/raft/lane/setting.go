@@ -18,3 +18,11 @@ func (v *View) on() bool { return On.In(v.Settings.Own) || v.Settings.Mutant == 
 func (v *View) off(next *protocol.Config) bool {
 	return On.In(v.Settings.Own) && next.Profile.Version > 0 && !On.In(next.Profile.Values)
 }
+
+// Possible reports whether lanes can be as a configuration says. They are not turned on in a log that has ever been
+// merged from several instances, or is about to be: what members accepted would not come before commands of their later
+// incarnations in another instance.
+func (l *Lanes) Possible(v *View, next *protocol.Config) bool {
+	on := next.Profile.Version > 0 && On.In(next.Profile.Values)
+	return !on || On.In(v.Settings.Own) || l != nil && v.Log.Shaped == 0
+}
