@@ -49,13 +49,13 @@ func (r *Raft) suspect(id protocol.MemberID) {
 
 // sticky reports whether a leader was heard from so recently that its lease may be valid and no one
 // else may be elected (Raft §4.2.3, §6.4.1). A restarted member cannot know what it promised, so
-// with leases it is as if it had just heard from the leader.
+// with leases it is as if it had just heard from the leader. One whose log is new has promised nothing.
 func (r *Raft) sticky() bool {
 	if r.role == protocol.Leader {
 		return true // check-quorum ends it in time
 	}
 	promise, leases := r.members.Promise(r.commit)
-	return r.now < r.votes.heard+promise && (r.leader != 0 || leases)
+	return r.now < r.votes.heard+promise && (r.leader != 0 || leases && r.votes.promised)
 }
 
 // alone reports whether this member decides on its own. Then it need not wait before it leads,
@@ -222,7 +222,7 @@ func (r *Raft) heardLeader(m message.Message) {
 
 // noteLeader puts off the election, for the leader is well.
 func (r *Raft) noteLeader() {
-	r.votes.heard, r.votes.tries, r.votes.needed = r.now, 0, false
+	r.votes.heard, r.votes.promised, r.votes.tries, r.votes.needed = r.now, true, 0, false
 	r.rest()
 }
 

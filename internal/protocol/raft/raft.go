@@ -156,7 +156,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	r.disk.Begin()
 	if !r.started {
 		r.started = true
-		r.votes.heard = now
+		r.votes.heard, r.votes.promised = now, r.term > 0
 		r.rest()
 		if r.lanes != nil {
 			r.lanes.DropStale(r.seeLanes())

@@ -18,6 +18,9 @@ type votes struct {
 	// for its vote, and has less in its log.
 	needed  bool
 	ballots []ballot // of the election in progress
+	// promised: this member may have answered a leader, also before it started: then its log has a term, because a term
+	// is durable before the first answer in it leaves.
+	promised bool
 }
 
 type ballot struct {
