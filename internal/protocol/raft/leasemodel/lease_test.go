@@ -51,6 +51,7 @@ func TestRulesHold(t *testing.T) {
 		}},
 		{name: "three messages", deep: true, change: func(c *model) { c.flying = 3 }},
 		{name: "a restart", deep: true, change: func(c *model) { c.may.restarts = 1 }},
+		{name: "a restart with a new log", change: func(c *model) { c.fresh, c.may.restarts = true, 1 }},
 		{name: "a transfer", deep: true, change: func(c *model) { c.may.transfers = 1 }},
 		{name: "a learner becomes a voter", deep: true, change: func(c *model) { c.voters = 0b011 }},
 		{name: "a voter is removed", deep: true, change: func(c *model) { c.later = 0b011 }},

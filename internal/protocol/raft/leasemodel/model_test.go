@@ -70,7 +70,12 @@ type member struct {
 	round     uint8 // who has confirmed the read
 }
 
-func (m *member) lastTerm() uint8 { return termOf(m.log[m.last-1]) }
+func (m *member) lastTerm() uint8 {
+	if m.last == 0 {
+		return 0
+	}
+	return termOf(m.log[m.last-1])
+}
 
 // stage is the newest configuration in the log, and the index where it begins; 0: the first one.
 func (m *member) stage() (stage, at uint8) {
@@ -121,6 +126,7 @@ type model struct {
 
 	promiseOfTerm    bool // a promise says nothing about candidates of the member's own term
 	promiseOfPreVote bool // it holds against PreVote only
+	fresh            bool // the log of member 2 is new
 	restartForgets   bool // a restarted member promised nothing
 	leaseAfterHand   bool // a leader that handed over still trusts its lease
 	leaseFromAnswer  bool // a lease counts from the answer

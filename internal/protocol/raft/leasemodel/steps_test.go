@@ -15,8 +15,11 @@ func (c *model) beginning() (s state) {
 		m := &s.m[i]
 		m.term, m.vote, m.lead, m.last, m.commit, m.log[0] = 1, 1, 1, 1, 1, 1
 	}
+	if c.fresh {
+		s.m[2] = member{}
+	}
 	l := &s.m[0]
-	l.role, l.first, l.match = leader, 1, [members]uint8{0, 1, 1}
+	l.role, l.first, l.match = leader, 1, [members]uint8{0, 1, s.m[2].last}
 	s.logs[1][0], s.acked = 1, 1
 	return s
 }
@@ -54,7 +57,7 @@ func (c *model) restart(s *state, i int) {
 	s.used.restarts++
 	m.follow(m.term, 0)
 	m.lead, m.heard = 0, 0
-	if c.restartForgets {
+	if c.restartForgets || m.term == 0 { // it has answered no leader
 		m.heard = -timeout
 	}
 }
