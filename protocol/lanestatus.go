@@ -1,6 +1,6 @@
 package protocol
 
-// LanesStatus is the core's view of lanes (docs/internals/lcr.md).
+// LanesStatus is the core's view of lanes (docs/internals/lcr.md). Batches are counted since lanes were turned on last.
 type LanesStatus struct {
 	// Own is the lane of this incarnation of the member. Open: it can carry proposals, unless the member leads.
 	Own  Lane

@@ -34,7 +34,11 @@ func (l *Lanes) Status(v *View) *protocol.LanesStatus {
 		if s.Lanes[i].Lane == s.Own {
 			s.Accepted = max(s.Accepted, s.Lanes[i].Confirmed)
 		}
+		for _, n := range []*uint64{&s.Lanes[i].Confirmed, &s.Lanes[i].Durable, &s.Lanes[i].Held} {
+			*n %= openings
+		}
 	}
+	s.Accepted %= openings
 	return s
 }
 
