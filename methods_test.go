@@ -229,7 +229,7 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 		"no id":                    {change(braid.Change{Kind: braid.AddVoter, Member: braid.Member{PeerURLs: url}}), "has no id"},
 		"a removal without an id":  {change(remove(0)), "has no id"},
 		"no kind":                  {change(braid.Change{Member: braid.Member{ID: 1, PeerURLs: url}}), "no such kind"},
-		"instances":                {n.Reshape(ctx, 2), "not merged from instances"},
+		"instances":                {n.Reshape(ctx, braid.MaxInstances+1), "not merged from instances"},
 		"no URL":                   {change(braid.Change{Kind: braid.AddVoter, Member: braid.Member{ID: 9}}), "needs peer URLs"},
 		"an empty URL":             {change(braid.Change{Kind: braid.AddVoter, Member: braid.Member{ID: 9, PeerURLs: []string{""}}}), "needs peer URLs"},
 		"another scheme":           {change(braid.Change{Kind: braid.AddVoter, Member: braid.Member{ID: 9, PeerURLs: []string{"ftp://127.0.0.1:9"}}}), "needs peer URLs"},

@@ -158,10 +158,20 @@ func TestTwoTunesAtOnce(t *testing.T) {
 	require.EqualValues(t, 4, c.any().Status().Profile.Version)
 }
 
-// TestInstancesAreTuned: the number of instances is no part of the profile, but is tuned as one of its settings.
+// TestInstancesAreTuned: the number of instances is no part of the profile, but is tuned as one of its settings. A log
+// that began with one instance gets several, too.
 func TestInstancesAreTuned(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3, woven(2))
+	for name, begin := range map[string]func(*braid.Options){"merged": woven(2), "one": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			instancesAreTuned(newCluster(t, 3, begin))
+		})
+	}
+}
+
+func instancesAreTuned(c *cluster) {
+	t := c.t
 	c.leader()
 	p, err := c.nodes[2].Tune(c.ctx(), braid.Tuning{Set: map[string]string{"instances": "3", "leaders": "spread"}})
 	require.NoError(t, err)

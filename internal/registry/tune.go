@@ -1,10 +1,12 @@
 package registry
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
 
+	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/setting"
@@ -87,7 +89,14 @@ func (c *Choice) Tune(base setting.Values, set map[string]string) (next setting.
 	if next, err = c.with(base, set); err != nil {
 		return base, 0, err
 	}
-	chosen, err := c.whole().Choose(next, 1)
+	// A log of one instance may get several.
+	grows := c.Order == order.KindSingle && c.whole().Grows(c.Core.Settings.Only(next))
+	leaders := common.Leaders.In(next)
+	one := next
+	if grows && (leaders == "" || slices.Contains(c.whole().Leaders, leaders)) {
+		one = common.Leaders.Set(common.Instances.Set(next, 0), "")
+	}
+	chosen, err := c.whole().Choose(one, 1)
 	if wrong := (*ChoiceError)(nil); err != nil && errors.As(err, &wrong) {
 		err = &setting.Error{Name: wrong.What, Text: wrong.Wish, Detail: wrong.Error()}
 	}
@@ -95,7 +104,10 @@ func (c *Choice) Tune(base setting.Values, set map[string]string) (next setting.
 		return base, 0, err
 	}
 	if _, given := set[common.Instances.Name]; given {
-		instances = chosen.Instances()
+		instances = cmp.Or(common.Instances.In(next), chosen.Instances())
+	}
+	if grows {
+		chosen.Values = common.Leaders.Set(chosen.Values, leaders)
 	}
 	next, t := chosen.Profile(), c.table()
 	for _, r := range t.Rows {
