@@ -179,7 +179,7 @@ func (c *config) values(s *replica.Status) setting.Values {
 // under is the protocol with the settings of the applied profile.
 func (c *config) under(s *replica.Status) registry.Choice {
 	if p := &s.Config.Profile; p.Version > 0 {
-		return c.choice.Under(p.Values)
+		return c.choice.Under(p.Values, len(s.Applied.Points))
 	}
 	return c.choice
 }

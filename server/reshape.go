@@ -24,9 +24,6 @@ func (s *Server) reshape(ctx context.Context, instances *wrapperspb.UInt32Value)
 	}
 	n := int(instances.GetValue())
 	switch {
-	case s.log.Status().Order != braid.OrderNiagara:
-		return nil, status.Error(codes.FailedPrecondition,
-			"braid: this cluster's log is one instance's, not woven: it does not run --protocol niagara")
 	case n < 1 || n > braid.MaxInstances:
 		return nil, status.Error(codes.InvalidArgument, fmt.Sprintf("braid: %d instances: it is 1 to %d", n,
 			braid.MaxInstances))

@@ -28,6 +28,10 @@ var tunings = []tuned{
 		"election-timeout=2s", "lease-reads=true", "election-timeout=500ms", "lease-reads=false", "heartbeat-interval=50ms",
 		"placement=code", "code-k=1", "code-k=2 extra-whole=1", "trim-whole=true", "placement=copy",
 	}},
+	{"protocols", nil, []string{ // craft, lcr, niagara and raft
+		"placement=code", "placement=copy lanes=true", "lanes=false", "instances=4 leaders=spread",
+		"instances=1",
+	}},
 	{"niagara", []string{"--protocol=niagara", "--instances=3"}, []string{
 		"leaders=spread", "election-timeout=2s", "lease-reads=true", "leaders=together", "instances=4", "instances=2",
 	}},

@@ -1,12 +1,12 @@
 package registry
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"slices"
 
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/setting"
@@ -89,14 +89,7 @@ func (c *Choice) Tune(base setting.Values, set map[string]string) (next setting.
 	if next, err = c.with(base, set); err != nil {
 		return base, 0, err
 	}
-	// A log of one instance may get several.
-	grows := c.Order == order.KindSingle && c.whole().Grows(c.Core.Settings.Only(next))
-	leaders := common.Leaders.In(next)
-	one := next
-	if grows && (leaders == "" || slices.Contains(c.whole().Leaders, leaders)) {
-		one = common.Leaders.Set(common.Instances.Set(next, 0), "")
-	}
-	chosen, err := c.whole().Choose(one, 1)
+	chosen, err := c.rechoose(next, set)
 	if wrong := (*ChoiceError)(nil); err != nil && errors.As(err, &wrong) {
 		err = &setting.Error{Name: wrong.What, Text: wrong.Wish, Detail: wrong.Error()}
 	}
@@ -104,10 +97,7 @@ func (c *Choice) Tune(base setting.Values, set map[string]string) (next setting.
 		return base, 0, err
 	}
 	if _, given := set[common.Instances.Name]; given {
-		instances = cmp.Or(common.Instances.In(next), chosen.Instances())
-	}
-	if grows {
-		chosen.Values = common.Leaders.Set(chosen.Values, leaders)
+		instances = chosen.Instances()
 	}
 	next, t := chosen.Profile(), c.table()
 	for _, r := range t.Rows {
@@ -117,6 +107,37 @@ func (c *Choice) Tune(base setting.Values, set map[string]string) (next setting.
 		}
 	}
 	return next, instances, nil
+}
+
+// rechoose checks and completes values together. The one instance with which a log began may be joined by others. Then
+// instances and leaders are those of niagara, with its defaults.
+func (c *Choice) rechoose(v setting.Values, set map[string]string) (Choice, error) {
+	if c.Order != order.KindSingle || !c.Grows() {
+		return c.whole().Choose(v, 1)
+	}
+	chosen, err := c.whole().Choose(v.Without(common.Instances.Name).Without(common.Leaders.Name), 1)
+	if err != nil {
+		return chosen, err
+	}
+	merged := Choice{Protocol: c.whole().Canonical(order.KindNiagara, chosen.Placement, setting.Values{}),
+		Order: order.KindNiagara, Placement: chosen.Placement}
+	shared, err := merged.instances(v, 1)
+	if err != nil {
+		return chosen, err
+	}
+	instances, leaders := common.Instances.In(shared), common.Leaders.In(v)
+	if _, resized := set[common.Instances.Name]; resized {
+		switch _, given := set[common.Leaders.Name]; {
+		case instances > 1 && lane.On.In(v):
+			return chosen, &setting.Error{Name: lane.On.Name, Text: "true", Detail: "lanes need one instance"}
+		case instances > 1 && leaders == "":
+			leaders = common.Leaders.In(shared)
+		case instances == 1 && !given:
+			leaders = ""
+		}
+	}
+	chosen.Values = common.Leaders.Set(common.Instances.Set(chosen.Values, instances), leaders)
+	return chosen, nil
 }
 
 // with returns values with the texts of some settings. They are not checked together.
@@ -171,12 +192,15 @@ func WithInstances(v setting.Values, n int) setting.Values { return common.Insta
 // Profile are the values of a profile: all except the number of instances.
 func (c *Choice) Profile() setting.Values { return c.Values.Without(common.Instances.Name) }
 
-// Under is the choice under the values of a profile, with the name that says it.
-func (c *Choice) Under(v setting.Values) Choice {
+// Under is the choice under the values of a profile, with the name that says it, in a log of this many instances.
+func (c *Choice) Under(v setting.Values, instances int) Choice {
 	now := *c
 	now.Values, now.Placement = v, common.Placement.In(v)
-	if own := now.Own(); now.Placement != c.Placement || own != c.Own() {
-		now.Protocol = c.whole().Canonical(c.Order, now.Placement, own)
+	if instances > 1 && c.Order == order.KindSingle {
+		now.Order = order.KindNiagara
+	}
+	if own := now.Own(); now.Placement != c.Placement || now.Order != c.Order || own != c.Own() {
+		now.Protocol = c.whole().Canonical(now.Order, now.Placement, own)
 	}
 	return now
 }
