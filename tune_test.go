@@ -165,12 +165,12 @@ func TestInstancesAreTuned(t *testing.T) {
 	for name, begin := range map[string]func(*braid.Options){"merged": woven(2), "one": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			instancesAreTuned(newCluster(t, 3, begin))
+			instancesAreTuned(newCluster(t, 3, begin), name == "one")
 		})
 	}
 }
 
-func instancesAreTuned(c *cluster) {
+func instancesAreTuned(c *cluster, alone bool) {
 	t := c.t
 	c.leader()
 	p, err := c.nodes[2].Tune(c.ctx(), braid.Tuning{Set: map[string]string{"instances": "3", "leaders": "spread"}})
@@ -188,7 +188,12 @@ func instancesAreTuned(c *cluster) {
 	p, err = c.nodes[1].Tune(c.ctx(), braid.Tuning{Set: map[string]string{"instances": "1"}, Version: 2})
 	require.NoError(t, err)
 	require.Equal(t, "1", p.Settings["instances"])
-	require.EqualValues(t, 2, p.Version)
+	if alone { // one leader has no place among others
+		require.EqualValues(t, 3, p.Version)
+		require.Empty(t, p.Settings["leaders"])
+	} else {
+		require.EqualValues(t, 2, p.Version)
+	}
 }
 
 // logged is a log that several goroutines write.

@@ -73,7 +73,11 @@ func TestTuneUnderLoad(t *testing.T) {
 // tune tunes settings by the command, on any member that answers.
 func (c *cluster) tune(settings string) {
 	c.t.Helper()
-	ok(c.t, append([]string{"tune", "--endpoints", strings.Join(c.endpoints, ",")}, strings.Fields(settings)...)...)
+	out := ok(c.t, append([]string{"tune", "--endpoints", strings.Join(c.endpoints, ",")}, strings.Fields(settings)...)...)
+	for _, set := range strings.Fields(settings) {
+		name, value, _ := strings.Cut(set, "=")
+		require.Regexp(c.t, name+" +"+value+" ", out)
+	}
 }
 
 // terms are the terms of the instances, as the members that are up know them.

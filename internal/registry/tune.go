@@ -97,7 +97,7 @@ func (c *Choice) Tune(base setting.Values, set map[string]string) (next setting.
 		return base, 0, err
 	}
 	if _, given := set[common.Instances.Name]; given {
-		instances = chosen.Instances()
+		instances = max(1, common.Instances.In(chosen.Values))
 	}
 	next, t := chosen.Profile(), c.table()
 	for _, r := range t.Rows {

@@ -127,7 +127,8 @@ func (q *Request) show(v *MemberView) {
 		}
 		q.ended = q.watch.Seen()
 	case Reshape:
-		q.ended = len(v.Instances) == q.Op.Instances
+		at, _ := v.Applied.At()
+		q.ended = len(v.Instances) == q.Op.Instances && len(at.Points) == q.Op.Instances
 		if v.Now-q.agreed >= q.cfg.GiveUp && !q.ended {
 			q.ended, q.err = true, &member.StalledError{What: q.Op.Kind.String(), For: q.cfg.GiveUp}
 		}

@@ -95,6 +95,9 @@ func (h *Handshakes) Profile() *protocol.Profile { return &h.profile }
 // a profile, and one whose log has a profile that it has not applied yet waits for that.
 func (h *Handshakes) Told() transport.Told { return h.Shared.Told(&h.profile, h.unknown) }
 
+// Recover takes in the applied membership with which the member starts, before it has a link.
+func (h *Handshakes) Recover(applied *protocol.Config) { h.learnProfile(applied, applied) }
+
 // learnProfile takes in the newest configuration of the log, and the applied one.
 func (h *Handshakes) learnProfile(newest, applied *protocol.Config) {
 	h.profile = applied.Profile
