@@ -72,6 +72,8 @@ type Config struct {
 	Registry         *prometheus.Registry
 	NoProcessMetrics bool
 
+	// ownExtension: Store.Leases.Extension was given, and does not follow the election timeout.
+	ownExtension       bool
 	metricsConnections int // of ListenMetrics at a time
 	// earlyFor is shortened by tests; default [earlyFor].
 	earlyFor time.Duration
@@ -126,8 +128,10 @@ func (c *Config) complete() error {
 		c.Store.LargeValueBytes = largeWholeBytes
 	}
 	c.Store.ReserveBytes = cmp.Or(c.Store.ReserveBytes, store.SpaceFor(c.MaxRequestBytes))
+	c.ownExtension = c.Store.Leases.Extension != 0
 	c.Store.Leases.Extension = cmp.Or(c.Store.Leases.Extension, c.electionTimeout())
 	return nil
 }
 
+// electionTimeout is that of the options, with which the member is started.
 func (c *Config) electionTimeout() time.Duration { return cmp.Or(c.Node.ElectionTimeout, time.Second) }

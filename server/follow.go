@@ -28,9 +28,43 @@ func (v *selfView) isLeader() bool { return v.leader == v.id && v.id != 0 }
 // without one. Reconnecting costs a client much more than waiting.
 const leaderlessTimeouts = 3
 
+func (s *Server) electionTimeout() time.Duration { return time.Duration(s.election.Load()) }
+
+// retime takes in the times of a profile.
+func (s *Server) retime(p *braid.Profile) {
+	election, longest := timeoutsOf(p, s.cfg.electionTimeout())
+	s.election.Store(int64(election))
+	if !s.cfg.ownExtension {
+		s.store.Leases().Extend(longest)
+	}
+}
+
+// timeoutsOf returns the election timeout of a profile, own if there is none, and by how much leases are extended: the
+// longest one of all profiles of the log, because a primary lessor may have promised as much under any of them.
+func timeoutsOf(p *braid.Profile, own time.Duration) (election, longest time.Duration) {
+	election = own
+	if timeout, ok := timeoutOf(p); ok {
+		election = timeout
+	}
+	longest = election
+	for i := range p.Earlier {
+		if before, ok := timeoutOf(&p.Earlier[i]); ok {
+			longest = max(longest, before)
+		}
+	}
+	return election, longest
+}
+
+// timeoutOf is the election timeout of a profile; ok is false if it does not have it.
+func timeoutOf(p *braid.Profile) (timeout time.Duration, ok bool) {
+	timeout, err := time.ParseDuration(p.Settings["election-timeout"])
+	return timeout, err == nil
+}
+
 // updateSelf replaces the view by that of the log's present status.
 func (s *Server) updateSelf() (old, now *selfView) {
 	st := s.log.Status()
+	s.retime(&st.Profile)
 	now = &selfView{id: s.id, leader: st.Leader(), term: uint64(st.Lead.Term), led: st.HasLeaders()}
 	for i := range st.Members {
 		if st.Members[i].ID == s.id {
@@ -72,7 +106,7 @@ func (s *Server) lead(old, now *selfView, leaderless *time.Timer) {
 	case now.led:
 		leaderless.Stop()
 	case old == nil || old.led:
-		leaderless.Reset(leaderlessTimeouts * s.cfg.electionTimeout())
+		leaderless.Reset(leaderlessTimeouts * s.electionTimeout())
 	}
 	if old != nil && old.leader == now.leader && old.term == now.term {
 		return
@@ -97,7 +131,7 @@ func (s *Server) claimLeases(term uint64) {
 		if !v.isLeader() || v.term != term {
 			return
 		}
-		pause := s.cfg.electionTimeout()
+		pause := s.electionTimeout()
 		if !claimed || !s.store.Leases().IsPrimary() {
 			ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 			_, err := s.log.Propose(ctx, s.store.Leases().Claim())

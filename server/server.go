@@ -42,6 +42,8 @@ type Server struct {
 	streams *openStreams
 	// self is this member's view of itself and the leader; see follow.go.
 	self atomic.Pointer[selfView]
+	// election is the election timeout of the profile, in nanoseconds.
+	election atomic.Int64
 
 	services
 	endpoints

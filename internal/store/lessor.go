@@ -51,6 +51,13 @@ func (l *lessor) load(be backend.Backend) {
 	l.wake()
 }
 
+// extend sets what a new primary adds to every lease.
+func (l *lessor) extend(by time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clock.Extension = by
+}
+
 // wake wakes the renewals that wait.
 func (l *lessor) wake() {
 	close(l.changed)

@@ -146,6 +146,10 @@ func (l *Leases) demote() {
 	}
 }
 
+// Extend sets [LeaseOptions].Extension while the store is in use: the members have the same one if it follows from the
+// log.
+func (l *Leases) Extend(by time.Duration) { l.lessor.extend(by) }
+
 // IsPrimary reports whether this member acts as the primary lessor.
 func (l *Leases) IsPrimary() bool { return l.acting.Load() }
 
