@@ -132,7 +132,7 @@ func BenchmarkFollowerAppend(b *testing.B) {
 func BenchmarkFollowerLane(b *testing.B) {
 	const n = 16
 	r, out := benchCore(b, 2, 3), &protocol.Effects{}
-	r.cfg.Own = lane.On.Set(r.cfg.Own, true)
+	r.view.On = true
 	lanes, err := lane.Recover(r.seeLanes(), &protocol.Recovered{})
 	if err != nil {
 		b.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/protocol/raft/code"
+	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/tracker"
@@ -27,6 +28,7 @@ func (r *Raft) tune() {
 	}
 	r.tuned = r.members.Settings
 	r.cfg = *r.tuned
+	r.view.On = lane.On.In(r.cfg.Own)
 	switch {
 	case r.role == protocol.Leader:
 		r.lead.beat = min(r.lead.beat, r.now+r.cfg.Heartbeat)

@@ -64,7 +64,7 @@ func (r *Raft) appendLane(e protocol.Entry, ok bool) {
 
 // tickLanes repeats what was not answered.
 func (r *Raft) tickLanes() {
-	if r.lanes != nil {
+	if !r.lanes.Idle(&r.view) {
 		r.appendLane(r.lanes.Ask(r.seeLanes()))
 		r.lanes.Tick(r.seeLanes())
 	}
@@ -72,7 +72,10 @@ func (r *Raft) tickLanes() {
 
 // tendLanes does what follows for lanes from any step.
 func (r *Raft) tendLanes() {
-	if r.lanes == nil {
+	if r.lanes.Idle(&r.view) {
+		if r.lead.reads.barrier.on {
+			r.confirmReads()
+		}
 		return
 	}
 	r.lanes.Pay(r.seeLanes())

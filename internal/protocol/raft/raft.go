@@ -207,7 +207,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	r.prepare()
 	r.tendLanes()
 	r.emitCommitted()
-	if r.lanes != nil {
+	if !r.lanes.Idle(&r.view) {
 		r.lanes.Settle(r.seeLanes())
 	}
 	r.disk.End(r.log.Last, now)

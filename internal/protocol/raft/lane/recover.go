@@ -18,7 +18,7 @@ func Recover(v *View, rec *protocol.Recovered) (*Lanes, error) {
 	}
 	l.confirmed.again = v.Settings.Mutant == MutantNumbersAgain
 	l.Cut(v.Log, v.Given)
-	if v.Members.Config.Profile.Version == 0 && !On.In(v.Settings.Own) && l.end.gen > 0 {
+	if v.Members.Config.Profile.Version == 0 && !v.On && l.end.gen > 0 {
 		return nil, &protocol.SettingsError{Detail: "the log has lanes, and members that start without lanes would lose " +
 			"what was accepted: start with lanes (protocol lcr)"}
 	}

@@ -12,11 +12,11 @@ var On = &setting.Setting[bool]{
 }
 
 // on reports whether the active profile has lanes. If it has not, no lane opens and no generation begins.
-func (v *View) on() bool { return On.In(v.Settings.Own) || v.Settings.Mutant == MutantOpenOff }
+func (v *View) on() bool { return v.On || v.Settings.Mutant == MutantOpenOff }
 
 // off reports whether a configuration turns lanes off that the active one has.
 func (v *View) off(next *protocol.Config) bool {
-	return On.In(v.Settings.Own) && next.Profile.Version > 0 && !On.In(next.Profile.Values)
+	return v.On && next.Profile.Version > 0 && !On.In(next.Profile.Values)
 }
 
 // Possible reports whether lanes can be as a configuration says. They are not turned on in a log that has ever been
@@ -24,5 +24,11 @@ func (v *View) off(next *protocol.Config) bool {
 // incarnations in another instance.
 func (l *Lanes) Possible(v *View, next *protocol.Config) bool {
 	on := next.Profile.Version > 0 && On.In(next.Profile.Values)
-	return !on || On.In(v.Settings.Own) || l != nil && v.Log.Shaped == 0
+	return !on || v.On || l != nil && v.Log.Shaped == 0
+}
+
+// Idle reports whether there is nothing to do for lanes: they are off, and all are closed and given up.
+func (l *Lanes) Idle(v *View) bool {
+	return l == nil || !v.on() && len(l.held)+len(l.opened)+len(l.end.marks)+len(l.confirmed.marks) == 0 &&
+		!l.end.open && !l.confirmed.open && l.lead.fence.change == nil
 }

@@ -18,6 +18,8 @@ type View struct {
 	Role   protocol.Role
 	Term   protocol.Term
 	Leader protocol.MemberID
+	// On: the active profile has lanes.
+	On bool
 	// Given is how far committed entries were handed over.
 	Given protocol.Index
 	// Ready: a leader has prepared. Waits: a read waits for all that was accepted. Uncommitted is the bytes of its
