@@ -73,7 +73,9 @@ type Config struct {
 	NoProcessMetrics bool
 
 	// ownExtension: Store.Leases.Extension was given, and does not follow the election timeout.
-	ownExtension       bool
+	ownExtension bool
+	// largeByPlacement: Store.LargeValueBytes was not given, and follows the placement.
+	largeByPlacement   bool
 	metricsConnections int // of ListenMetrics at a time
 	// earlyFor is shortened by tests; default [earlyFor].
 	earlyFor time.Duration
@@ -124,7 +126,8 @@ func (c *Config) complete() error {
 	c.Store.Logger = cmp.Or(c.Store.Logger, zap.New(&slogCore{logger: c.Logger}))
 	c.Node.Members = slices.Clone(c.Node.Members) // opening the log sorts them
 	c.Store.ClusterID, c.Store.MemberID = c.Node.Cluster, uint64(c.Node.Self)
-	if c.Store.LargeValueBytes == 0 && !c.Node.Coded() {
+	c.largeByPlacement = c.Store.LargeValueBytes == 0
+	if c.largeByPlacement && !c.Node.Coded() {
 		c.Store.LargeValueBytes = largeWholeBytes
 	}
 	c.Store.ReserveBytes = cmp.Or(c.Store.ReserveBytes, store.SpaceFor(c.MaxRequestBytes))

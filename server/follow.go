@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/store"
 )
 
 // selfView is this member's view of itself and the leader at the last change. It is never changed, only replaced, so
@@ -39,6 +40,21 @@ func (s *Server) retime(p *braid.Profile) {
 	}
 }
 
+// replace takes in where members keep bodies.
+func (s *Server) replace(placement string) {
+	if s.cfg.largeByPlacement {
+		s.store.SetLargeValueBytes(largeFrom(placement))
+	}
+}
+
+// largeFrom is the size from which on a value is large.
+func largeFrom(placement string) int {
+	if placement == braid.PlacementCopy || placement == "" {
+		return largeWholeBytes
+	}
+	return store.DefaultLargeValueBytes
+}
+
 // timeoutsOf returns the election timeout of a profile, own if there is none, and by how much leases are extended: the
 // longest one of all profiles of the log, because a primary lessor may have promised as much under any of them.
 func timeoutsOf(p *braid.Profile, own time.Duration) (election, longest time.Duration) {
@@ -65,6 +81,7 @@ func timeoutOf(p *braid.Profile) (timeout time.Duration, ok bool) {
 func (s *Server) updateSelf() (old, now *selfView) {
 	st := s.log.Status()
 	s.retime(&st.Profile)
+	s.replace(st.Placement)
 	now = &selfView{id: s.id, leader: st.Leader(), term: uint64(st.Lead.Term), led: st.HasLeaders()}
 	for i := range st.Members {
 		if st.Members[i].ID == s.id {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/store"
 )
 
 // TestLeasesAreExtendedByTheLog: members with different flags extend leases by the same time, and by no less than an
@@ -32,4 +33,10 @@ func TestLeasesAreExtendedByTheLog(t *testing.T) {
 		require.Equal(t, c.election, election)
 		require.Equal(t, c.longest, longest)
 	}
+}
+
+// TestLargeValuesFollowThePlacement: a tune of the placement changes from which size on a value is kept apart.
+func TestLargeValuesFollowThePlacement(t *testing.T) {
+	require.Equal(t, largeWholeBytes, largeFrom(braid.PlacementCopy))
+	require.Equal(t, store.DefaultLargeValueBytes, largeFrom(braid.PlacementCode))
 }

@@ -36,9 +36,17 @@ type extraction struct {
 	rewritten bool
 }
 
+// SetLargeValueBytes changes Options.LargeValueBytes, above 0, for values that are put from now on. It has no effect
+// where there are no bodies, or no large values.
+func (s *Store) SetLargeValueBytes(from int) {
+	if s.opts.LargeValueBytes > 0 {
+		s.largeFrom.Store(int64(from))
+	}
+}
+
 // extract returns a request without its large values. It does not change the request.
 func (s *Store) extract(r *pb.InternalRaftRequest) *extraction {
-	m := &extraction{threshold: s.opts.LargeValueBytes, marked: s.opts.Bodies != nil, request: r}
+	m := &extraction{threshold: int(s.largeFrom.Load()), marked: s.opts.Bodies != nil, request: r}
 	switch {
 	case r.Put != nil:
 		if m.large(r.Put.Value) {

@@ -148,7 +148,7 @@ var long = regexp.MustCompile(`"[^"\n]{200,}"`)
 func contest(n *large, oracle *node, r asker, steps int) {
 	t, ctx := n.t, context.Background()
 	for step := range steps {
-		n.opts.LargeValueBytes = []int{smallestRecord, threshold, threshold, 5000, 0}[r.IntN(5)] // any member may propose
+		n.largeFrom.Store([]int64{smallestRecord, threshold, threshold, 5000, 0}[r.IntN(5)]) // any member may propose
 		request := r.request(oracle.Revision())
 		asIs, err := encode([]byte{kindRequest}, request)
 		require.NoError(t, err)

@@ -471,4 +471,14 @@ func TestLargeOptions(t *testing.T) {
 	n := openLarge(t, func(o *Options) { o.LargeValueBytes = -1 })
 	n.put("k", big('a', 5000))
 	require.Len(t, n.stored("k"), 5000)
+	n.SetLargeValueBytes(1000)
+	n.put("l", big('a', 5000))
+	require.Len(t, n.stored("l"), 5000, "there are no large values")
+
+	n = openLarge(t)
+	n.SetLargeValueBytes(4000)
+	n.put("k", big('a', 3999))
+	require.Len(t, n.stored("k"), 3999)
+	n.put("l", big('a', 4000))
+	require.Less(t, len(n.stored("l")), 4000, "it is in a body")
 }

@@ -80,6 +80,9 @@ type Options struct {
 // path is that of the database file.
 func (o *Options) path() string { return filepath.Join(o.Dir, "db") }
 
+// DefaultLargeValueBytes is that of Options.LargeValueBytes.
+const DefaultLargeValueBytes = 16 << 10
+
 // LeaseOptions are the times of leases. The zero value of every field means its default.
 type LeaseOptions struct {
 	// MinTTL is the shortest lease, in seconds; shorter ones are lengthened. It must
@@ -124,7 +127,7 @@ func (o *Options) setDefaults() error {
 	orDefault(&o.BackendBatchLimit, defaultBatchLimit)
 	orDefault(&o.BackendBatchInterval, 100*time.Millisecond)
 	orDefault(&o.WarnApplyDuration, 100*time.Millisecond)
-	orDefault(&o.LargeValueBytes, 16<<10)
+	orDefault(&o.LargeValueBytes, DefaultLargeValueBytes)
 	orDefault(&o.ResponseBytes, 256<<20)
 	orDefault(&o.ReleaseGrace, time.Minute)
 	if o.LargeValueBytes > 0 && o.LargeValueBytes < smallestRecord {

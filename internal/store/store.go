@@ -64,6 +64,9 @@ type Store struct {
 	short    shortage
 	releaser releaser
 
+	// largeFrom is Options.LargeValueBytes, or what SetLargeValueBytes was called with since.
+	largeFrom atomic.Int64
+
 	// replaced is closed, and replaced by a new channel, when Restore installs another database. Used by the apply
 	// goroutine only.
 	replaced chan struct{}
@@ -87,6 +90,7 @@ func Open(o Options) (*Store, error) {
 		stop:     make(chan struct{}),
 		copying:  semaphore.NewWeighted(1),
 	}
+	s.largeFrom.Store(int64(o.LargeValueBytes))
 	s.lg = s.latch.logger(o.Logger)
 	s.positions.latch, s.positions.stop = s.latch, s.stop
 	s.short = shortage{dir: o.Dir, lg: s.lg, latch: s.latch, interrupted: make(chan struct{})}
