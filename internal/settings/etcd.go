@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/braidlog/braid/internal/registry"
 )
 
 // foreign is a flag of etcd without a meaning here. A member that gets it, on the command line, in the file or as a
@@ -177,7 +179,11 @@ func (s *Settings) Ignored() []string {
 		out = append(out, "--join does nothing with --initial-cluster-state new")
 	}
 	if p := s.protocol(); len(s.LanePrefixes) > 0 && p != nil && !s.early(p) {
-		out = append(out, "--lane-prefix does nothing with --protocol "+s.Protocol+": it has no lanes")
+		why := ": it has no lanes"
+		if slices.Contains(registry.Having("lanes"), p.Name) {
+			why = " until lanes are turned on (lanes=true)"
+		}
+		out = append(out, "--lane-prefix does nothing with --protocol "+s.Protocol+why)
 	}
 	if s.AuthTokenTTL != defaultTokenTTL && strings.HasPrefix(s.AuthToken, "jwt,") {
 		out = append(out, "--auth-token-ttl does nothing with jwt: its ttl= is in --auth-token")

@@ -92,6 +92,13 @@ func TestUnknownVariablesAreNamed(t *testing.T) {
 	s, err = load([]string{"--lane-prefix=a", "--auth-token=jwt,pub-key=p", "--auth-token-ttl=5"})
 	require.NoError(t, err)
 	require.Len(t, s.Ignored(), 2)
+	for protocol, why := range map[string]string{
+		"raft": " until lanes are turned on (lanes=true)", "iss": ": it has no lanes",
+	} {
+		s, err = load([]string{"--lane-prefix=a", "--protocol=" + protocol})
+		require.NoError(t, err)
+		require.Equal(t, []string{"--lane-prefix does nothing with --protocol " + protocol + why}, s.Ignored())
+	}
 	s, err = load([]string{"--lane-prefix=a", "--protocol=lcr", "--auth-token-ttl=5"})
 	require.NoError(t, err)
 	require.Empty(t, s.Ignored())
