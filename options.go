@@ -49,9 +49,9 @@ type Options struct {
 
 	Heartbeat time.Duration `setting:"heartbeat-interval"` // default 100 ms, at least 1 ms
 	// ElectionTimeout is how long a member does without a leader before an election: at least 3 heartbeats and at most
-	// 50 s, default 1 s. It must be the same on all members.
+	// 50 s, default 1 s. See [Node.Tune].
 	ElectionTimeout time.Duration `setting:"election-timeout"`
-	// LeaseReads answers reads without a round trip, by clocks of bounded drift. It must be the same on all members.
+	// LeaseReads answers reads without a round trip, by clocks of bounded drift. See [Node.Tune].
 	// https://github.com/braidlog/braid/blob/main/docs/internals/raft.md says what clocks are assumed to do.
 	LeaseReads bool `setting:"lease-reads"`
 

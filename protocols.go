@@ -16,9 +16,10 @@ import (
 // [LCR], [Niagara], [MultiPaxos] or [ISS], or any protocol by its name with [Named]. Other types do not implement it.
 // The zero value of each is a protocol with its defaults, and that of a field is the default of a setting.
 //
-// All members of a cluster must have the same protocol, and mostly the same settings: they compare what must be equal
-// when they connect. https://github.com/braidlog/braid/blob/main/docs/using/settings.md says for each setting whether
-// it is compared, and how it can be changed.
+// The first members of a cluster must have the same protocol, and mostly the same settings: they compare what must be
+// equal when they connect. From then on the log has the settings, see [Node.Tune]: a member that joins or starts again
+// uses those. https://github.com/braidlog/braid/blob/main/docs/using/settings.md says for each setting how it can be
+// changed.
 type Protocol interface {
 	// chosen returns the protocol's name and what is set. The error is a [*SettingError].
 	chosen() (name string, v setting.Values, err error)
@@ -31,7 +32,7 @@ type Raft struct{}
 // of the whole body (https://github.com/braidlog/braid/blob/main/docs/using/craft.md). That takes a quarter to a half
 // of the bytes on disks and links, and tolerates the same crashes.
 //
-// A cluster changes from Raft to CRaft and back when all its members stop and start again with the other one.
+// [Node.Tune] changes a running cluster from Raft to CRaft and back: setting "placement" is "code" or "copy".
 type CRaft struct {
 	// K is how many fragments make a body whole, at most 64. 0: as many as possible while a write need not wait for the
 	// slowest member. It must be the same on all members.
