@@ -20,10 +20,15 @@ const pageHead = `
 ## Settings of the log
 
 All protocols have these settings; where one has no meaning, only its default is allowed. A setting is set by the flag
-of its name, by a variable or in the file: "--code-k=3", "ETCD_CODE_K=3", or the key "code-k". "Equal": all members must
-have the same value, which they compare when they connect. "Change": how another value can come into effect in a version
-that changes it while the cluster runs. This version does so for "reshaped" alone, by braid reshape: the others wait
-until the members restart, as described below.
+of its name, by a variable or in the file: "--code-k=3", "ETCD_CODE_K=3", or the key "code-k". The flags of the first
+members give the first profile of a cluster, which is in its log. After that braid tune changes settings, and flags have
+no effect on them. "Equal": members of an earlier version compare it, too. "Change": what a change waits for.
+
+- local: nothing; each member has the new value when it applies the change
+- by entry: nothing; commands have it from the leader's next one on
+- fenced: what was accepted in lanes is in the log
+- timed: a majority; until then the stricter of both values holds
+- reshaped: a place in the log at which all members have the new instances
 
 | setting | values | default | equal | change |
 |---|---|---|---|---|
@@ -36,9 +41,8 @@ The library takes the first three in fields of Options, and the others in the st
 ## Settings of protocols
 
 A setting belongs to some protocols and is refused with others. The library takes it in the struct of the protocol, as
-braid.MultiPaxos{Relays: 3}, or by name. Local: another value comes into effect when the member restarts with it, and
-members may differ. Sealed: where one protocol ends the log of another, which no version does yet, so a cluster keeps
-its value.
+braid.MultiPaxos{Relays: 3}, or by name. Sealed: where one protocol ends the log of another, which no version does yet,
+so a cluster keeps its value.
 
 | setting | protocols | values | default | equal | change |
 |---|---|---|---|---|---|
