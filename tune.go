@@ -121,6 +121,8 @@ func (n *Node) tuneProfile(ctx context.Context, t *Tuning) (instances int, err e
 			Retry: true}
 	case !known:
 		return 0, t.replaced(active)
+	case len(t.Set) == 0:
+		return 0, nil
 	}
 	values, instances, err := n.opt.choice.Tune(base.Values, t.Set)
 	if wrong := (*SettingError)(nil); errors.As(err, &wrong) {

@@ -213,3 +213,34 @@ func (l *logged) String() string {
 	defer l.mu.Unlock()
 	return l.all.String()
 }
+
+// TestOtherProtocolsAreTuned: those of Paxos, too, except for those whose members never change.
+func TestOtherProtocolsAreTuned(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"multi-paxos", "iss", "epaxos"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 3, func(o *braid.Options) { o.Protocol = braid.Named(name) })
+			set := map[string]string{"relays": "1", "election-timeout": "400", "heartbeat-interval": "20"}
+			if name == "epaxos" {
+				_, err := c.any().Tune(c.ctx(), braid.Tuning{Set: map[string]string{"heartbeat-interval": "20"}})
+				require.ErrorIs(t, err, braid.ErrNotTunable)
+				p, err := c.any().Tune(c.ctx(), braid.Tuning{})
+				require.NoError(t, err)
+				require.Zero(t, p.Version)
+				return
+			}
+			c.led()
+			p, err := c.nodes[2].Tune(c.ctx(), braid.Tuning{Set: set, Version: 1})
+			require.NoError(t, err)
+			require.EqualValues(t, 2, p.Version)
+			require.Equal(t, "1 400ms 20ms", p.Settings["relays"]+" "+p.Settings["election-timeout"]+" "+
+				p.Settings["heartbeat-interval"])
+			c.verify(c.fill("x", 5))
+			c.restart()
+			c.led()
+			require.EqualValues(t, 2, c.any().Status().Profile.Version)
+			c.verify(c.fill("y", 2))
+		})
+	}
+}
