@@ -76,7 +76,7 @@ func newBodies(r *Replica, store *wal.Bodies) *bodies {
 		questions: make(chan *protocol.Message, body.Questions), reads: semaphore.NewWeighted(bodyReadBytes),
 	}
 	b.BodyAccess = body.NewBodyAccess(body.BodyConfig{
-		Self: r.opt.Self, Hedge: t.Hedge(), Retry: t.Election,
+		Self: r.opt.Self, Hedge: t.Hedge, Retry: t.Retry,
 		GatherBytes: bodyGatherBytes, Timeout: bodyTimeout, Filling: body.Filling, HolderCounts: body.HolderCounts,
 		Trim: func() bool { return r.tuning().TrimWhole },
 	}, store, b)

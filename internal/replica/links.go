@@ -91,7 +91,7 @@ func (r *Replica) introduce(ctx context.Context, to protocol.MemberID) {
 	}
 	self, err := json.Marshal(own)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, r.tuning().GiveUp())
+		ctx, cancel := context.WithTimeout(ctx, r.tuning().GiveUp)
 		defer cancel()
 		err = r.ask(ctx, to, "link back", append([]byte{askLink}, self...))
 	}

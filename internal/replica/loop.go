@@ -158,7 +158,7 @@ func (l *eventLoop) lookAround(t *instance.Happened) {
 	if l != l.r.first() {
 		return
 	}
-	t.Expired = l.r.proposer.expired(l.r.now(), l.r.tuning().GiveUp())
+	t.Expired = l.r.proposer.expired(l.r.now(), l.r.tuning().GiveUp)
 	if t.Named = l.hosted.NamesDue(); t.Named {
 		t.Unnamed = l.r.who.unnamed(l.status.Load())
 	}

@@ -24,7 +24,7 @@ func (a *acquaintances) checkEarly() {
 // ends. It is made again if the handshake, which compares them too, allows it. A member of an earlier version does not
 // know the question.
 func (a *acquaintances) checkOrigin(ctx context.Context, id protocol.MemberID, own cluster.Origin) {
-	ctx, cancel := context.WithTimeout(ctx, a.r.tuning().GiveUp())
+	ctx, cancel := context.WithTimeout(ctx, a.r.tuning().GiveUp)
 	defer cancel()
 	theirs, err := a.askForOrigin(ctx, id, own)
 	if err == nil {

@@ -267,7 +267,7 @@ func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 	t := r.tuning()
 	cfg := instance.InstanceConfig{
 		Self: r.opt.Self, Instance: log.Instance, Session: r.session, Depth: r.opt.Depth,
-		RetryAfter: t.Election, GiveUp: t.GiveUp(), Backlog: instance.Backlog(r.apply.instances()),
+		RetryAfter: t.Election, GiveUp: t.GiveUp, Backlog: instance.Backlog(r.apply.instances()),
 		Codec: r.opt.Codec,
 	}
 	if r.opt.plans() {

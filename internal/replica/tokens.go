@@ -60,7 +60,7 @@ func (r *Replica) AwaitTokens(ctx context.Context, tokens []protocol.Token) erro
 		return nil
 	}
 	told := make(chan error, 1)
-	t := intake.NewTokenRead(tokens, r.now()+r.tuning().GiveUp(), func(err error) { told <- err })
+	t := intake.NewTokenRead(tokens, r.now()+r.tuning().GiveUp, func(err error) { told <- err })
 	if err := r.apply.awaitTokens(t); err != nil {
 		return err
 	}

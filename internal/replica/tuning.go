@@ -5,7 +5,6 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/common"
 )
 
 // tuning are the settings that this member uses now. The event loops and other goroutines look at them when they need
@@ -28,15 +27,15 @@ func (t *tuning) bodyTicks() time.Duration { return max(t.Heartbeat/4, time.Mill
 func (o *Options) tuned(p *protocol.Profile) (*tuning, error) {
 	t := &tuning{profile: protocol.Profile{Version: p.Version, Values: p.Values}}
 	t.Heartbeat, t.Election, t.Leaders, t.TrimWhole = o.Heartbeat, o.ElectionTimeout, o.Leaders, o.TrimWhole
-	if p.Version == 0 {
-		return t, nil
+	if p.Version > 0 {
+		v, err := o.Settings.Table.Complete(p.Values)
+		if err != nil {
+			return nil, &protocol.ProfileError{Version: p.Version, Err: err}
+		}
+		t.Tuning = t.Under(v)
 	}
-	v, err := o.Settings.Table.Complete(p.Values)
-	if err != nil {
-		return nil, &protocol.ProfileError{Version: p.Version, Err: err}
-	}
-	t.Heartbeat, t.Election = common.Heartbeat.In(v), common.ElectionTimeout.In(v)
-	t.Leaders, t.TrimWhole = common.Leaders.In(v), common.TrimWhole.In(v)
+	t.GiveUp = 5*time.Second + 5*t.Election
+	t.Hedge, t.Retry = max(t.Heartbeat/2, time.Millisecond), t.Election
 	return t, nil
 }
 

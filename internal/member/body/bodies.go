@@ -111,7 +111,7 @@ func NewBodies(a *BodyAccess) *Bodies {
 
 // Tune takes in other settings.
 func (b *Bodies) Tune(t *member.Tuning) {
-	b.gatherer.cfg.Hedge, b.gatherer.cfg.Retry = t.Hedge(), t.Election
+	b.gatherer.cfg.Hedge, b.gatherer.cfg.Retry = t.Hedge, t.Retry
 }
 
 // Busy reports whether something waits for time to pass. Then Turn is to be called with a tick now

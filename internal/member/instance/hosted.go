@@ -115,7 +115,7 @@ func NewHosted(cfg HostedConfig, calls Calls, inst *Instance) *Hosted {
 // Tune takes in other settings. It is called between two turns.
 func (h *Hosted) Tune(t *member.Tuning) {
 	h.cfg.Heartbeat, h.cfg.Election, h.cfg.Leaders = t.Heartbeat, t.Election, t.Leaders
-	h.inst.cfg.RetryAfter, h.inst.cfg.GiveUp = t.Election, t.GiveUp()
+	h.inst.cfg.RetryAfter, h.inst.cfg.GiveUp = t.Election, t.GiveUp
 }
 
 // Now is the time of the step that comes next.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/node"
@@ -133,8 +133,7 @@ func askTune(w *World, m *node.Member, p protocol.Profile) {
 	}
 	w.Count(tunesProposed)
 	w.Tracef("FAULT %s is asked for version %d of the profile: %s", m.ID, p.Version, p.Values)
-	m.WhenAwake(func() {
-		m.Tell([]member.InstanceInput{{Instance: node.FirstInstance, Input: protocol.ProposeChange{
-			Changes: []protocol.Change{{Kind: protocol.Tune, Profile: &p}}}}})
-	})
+	patience := w.From(tunesInRun).Duration(w.Set.Election, 20*w.Set.Election)
+	w.Ask(m, cluster.Operation{Kind: cluster.Tune, Changes: []protocol.Change{{Kind: protocol.Tune, Profile: &p}}},
+		patience, func(error) {})
 }

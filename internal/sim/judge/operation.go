@@ -24,6 +24,11 @@ func (c *Court) Done(by protocol.MemberID, op *cluster.Operation, began time.Dur
 				break
 			}
 		}
+	case cluster.Tune:
+		p := op.Changes[0].Profile
+		if !slices.ContainsFunc(c.First.Configs, func(d Decided) bool { return d.Config.Profile.Equal(p) }) {
+			return fmt.Errorf("answers that version %d of the profile is active, which was not decided", p.Version)
+		}
 	case cluster.TransferLeader:
 		if op.To != 0 && !c.First.Led[op.To] && !c.rules.Core.Judged.ManyLead && !c.rules.Core.Judged.ByKey {
 			return fmt.Errorf("answers that %s leads, which was never elected", op.To)

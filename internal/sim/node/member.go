@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/damage"
@@ -61,6 +62,10 @@ type Member struct {
 	between int64
 	// Lagging is the time until which the member applies nothing.
 	Lagging time.Duration
+
+	// tuning are the settings in use, and tunedTo is the version of their profile.
+	tuning  member.Tuning
+	tunedTo uint64
 
 	Join bool // not part of the first configuration
 	// Zone is the zone with which it joins.

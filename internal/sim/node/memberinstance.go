@@ -103,9 +103,10 @@ func (s *MemberInstance) begin(session protocol.Session, rec *protocol.Recovered
 		return err
 	}
 	s.Witness = newWitness(s, core)
+	t := &m.tuning
 	config := instance.InstanceConfig{
 		Self: m.ID, Instance: s.Instance, Session: session,
-		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes, Backlog: set.Backlog, Codec: m.Env.Set.codec(),
+		RetryAfter: t.Election, GiveUp: t.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes, Backlog: set.Backlog, Codec: m.Env.Set.codec(),
 		Mutant: set.MutantName(),
 	}
 	if set.Woven() || set.grows() {
@@ -114,7 +115,7 @@ func (s *MemberInstance) begin(session protocol.Session, rec *protocol.Recovered
 	}
 	s.Inst = instance.NewInstance(config, s.Witness)
 	s.Hosted = instance.NewHosted(instance.HostedConfig{
-		Self: m.ID, Instance: s.Instance, Heartbeat: set.Heartbeat, Election: set.Election, Leaders: set.Core.Leaders, Keyed: set.Keyed,
+		Self: m.ID, Instance: s.Instance, Heartbeat: t.Heartbeat, Election: t.Election, Leaders: t.Leaders, Keyed: set.Keyed,
 		KeepLogBytes: set.KeepLogBytes, Mutant: set.MutantName(),
 	}, instance.Calls{Now: m.Clock, Siblings: func() instance.Siblings { return m.Crew }, Source: s, Rounds: s}, s.Inst)
 	s.sender = instance.Sender{

@@ -167,8 +167,29 @@ func (m *Member) relink() {
 		m.Env.Net.Link(id, m.ID).Forget()
 		m.Env.Net.Link(m.ID, id).Forget()
 	}
+	m.tune(&m.Memberships()[0].Profile)
 	m.Links.Follow(m.Clock(), &union)
 	m.Env.Violate(m.ID, m.Links.Check())
+}
+
+// tuning are the settings of a member while the log has no profile.
+func (s *Settings) tuning() member.Tuning {
+	return member.Tuning{Heartbeat: s.Heartbeat, Election: s.Election, Leaders: s.Core.Leaders, GiveUp: s.GiveUp,
+		Hedge: s.Bodies.Hedge, Retry: s.Bodies.Retry}
+}
+
+// tune takes in the applied profile.
+func (m *Member) tune(p *protocol.Profile) {
+	if p.Version == m.tunedTo {
+		return
+	}
+	m.tuning, m.tunedTo = m.tuning.Under(p.Values), p.Version
+	m.Operations.Config.Tune(&m.tuning)
+	m.Links.Tune(m.tuning.Election)
+	m.Body.machine.Tune(&m.tuning)
+	for _, s := range m.InForce {
+		s.Hosted.Tune(&m.tuning)
+	}
 }
 
 // linked is the membership that the links follow.

@@ -51,7 +51,8 @@ func (m *Member) Start() error {
 	if m.Given == nil {
 		m.Given = m.Env.given(m)
 	}
-	r.Links = cluster.NewLinks(m.ID, m.Own.Election, m.Given)
+	m.tuning, m.tunedTo = m.Own.tuning(), 0
+	r.Links = cluster.NewLinks(m.ID, m.tuning.Election, m.Given)
 	r.Links.Mutant = m.Env.Set.MutantName()
 	if err := m.open(r, dir); err != nil {
 		return err
@@ -147,7 +148,8 @@ func build(m *Member, meta member.Meta, skip protocol.Position) {
 		m.CheckState()
 	}
 	m.Proposals = intake.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: *m.Env.Set.Proposing(), Mutant: s.MutantName()}
-	m.Operations.Config = member.OperationConfig{Self: m.ID, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Core.Leaders, Grows: s.grows(), Mutant: s.MutantName()}
+	m.Operations.Config = member.OperationConfig{Self: m.ID, Grows: s.grows(), Mutant: s.MutantName()}
+	m.Operations.Config.Tune(&m.tuning)
 	if m.Env.Set.Keyed {
 		m.Proposals.SetGroups(meta.Cursor.Instances())
 	}
