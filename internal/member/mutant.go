@@ -78,7 +78,7 @@ var Mutants = [...]mutant.Info{
 	{Name: MutantGroupAsOne, Where: "Applier", Does: "all batches of a group are known by the numbers of its first one",
 		In: slots},
 	{Name: MutantSessionOfInstance, Where: "Sessions", Does: "each instance remembers by itself what took effect",
-		In: inNiagara},
+		In: mutant.Cluster{Protocol: inNiagara.Protocol, Seeds: 2000}},
 	{Name: MutantLowEarly, Where: "Proposals", Does: "a batch says of those before it that they are settled"},
 	{Name: MutantReadOne, Where: "ReadVector", Does: "one instance alone is asked for a read point", In: inNiagara},
 	{Name: MutantMix, Where: "Applier", Does: "a snapshot's place is taken in one instance alone", In: inNiagara},
