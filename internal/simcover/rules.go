@@ -106,6 +106,7 @@ var campaigns = []campaign{
 	{cluster: "--protocol raft --nodes 3", counted: 800, seeds: 1200, brings: []count.Needs{count.Any, count.Bodiless},
 		often: 15},
 	{cluster: "--protocol raft --nodes 5", counted: 100, seeds: 500},
+	{cluster: "--protocol raft --instances 1 --nodes 3", counted: 100, seeds: 100},
 	{cluster: "--protocol craft --nodes 4", counted: 0, seeds: 250},
 	{cluster: "--protocol craft --nodes 5", counted: 300, seeds: 550, brings: []count.Needs{count.Any, count.Coded},
 		often: 10},
