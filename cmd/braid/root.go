@@ -111,7 +111,11 @@ func report(cmd *cobra.Command, err error, running bool, stderr io.Writer) int {
 	if cmd != nil {
 		path = cmd.CommandPath()
 	}
-	fmt.Fprintf(stderr, "%s: %s\n", path, strings.TrimRight(err.Error(), "\n"))
+	text := strings.TrimRight(err.Error(), "\n")
+	for _, word := range strings.Fields(path) {
+		text = strings.TrimPrefix(text, word+": ") // the library's errors begin so, too
+	}
+	fmt.Fprintf(stderr, "%s: %s\n", path, text)
 	switch {
 	case strings.HasPrefix(path, "braid ctl") || strings.HasPrefix(path, "braid utl"):
 		return exitFailed // as etcdctl and etcdutl do

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid"
 )
 
 func call(args ...string) (stdout, stderr string, code int) {
@@ -116,4 +118,14 @@ func TestDistance(t *testing.T) {
 	}{{"", "", 0}, {"a", "", 1}, {"node", "nodes", 1}, {"jsn", "json", 1}, {"abc", "cba", 2}} {
 		require.Equal(t, c.want, distance(c.a, c.b), "%s %s", c.a, c.b)
 	}
+}
+
+// An error of the library that begins with the command's name is printed with one such name.
+func TestReportNamesTheCommandOnce(t *testing.T) {
+	root := &cobra.Command{Use: "braid"}
+	tune := &cobra.Command{Use: "tune"}
+	root.AddCommand(tune)
+	var out bytes.Buffer
+	require.Equal(t, exitFailed, report(tune, &braid.TuneError{Name: "lanes", Reason: "no"}, true, &out))
+	require.Equal(t, "braid tune: lanes: no\n", out.String())
 }
