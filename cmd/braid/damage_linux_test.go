@@ -70,6 +70,22 @@ func (c *cluster) alarmed(by string, yes bool) {
 	})
 }
 
+// wasAlarmed waits until the alarm CORRUPT of a member is raised, according to another one. On a slow machine it may be
+// over before a client asks: then the member's log has it.
+func (c *cluster) wasAlarmed(by, name string) {
+	c.t.Helper()
+	client := c.client(by)
+	eventually(c.t, "alarm CORRUPT of "+name, func(ctx context.Context) bool {
+		r, err := client.AlarmList(ctx)
+		if err == nil && len(r.Alarms) == 1 && r.Alarms[0].Alarm == pb.AlarmType_CORRUPT {
+			return true
+		}
+		log, err := os.ReadFile(filepath.Join(c.dir, name+".log"))
+		return err == nil && strings.Contains(string(log), "alarm CORRUPT for this member") &&
+			strings.Contains(string(log), "DEACTIVATE")
+	})
+}
+
 // same requires that all members have the same history.
 func (c *cluster) same(endpoints []string) {
 	c.t.Helper()
@@ -104,7 +120,7 @@ func TestDamagedDatabaseIsRepairedAtStart(t *testing.T) {
 	seen := make(chan error, 1)
 	client := again.client(bad)
 	go func() { seen <- right(t.Context(), client, "key-17", values["key-17"]) }()
-	again.alarmed(other, true)
+	again.wasAlarmed(other, "m2")
 	require.NoError(t, <-seen)
 	again.alarmed(other, false)
 	again.reads(map[string]string{"m2": bad}, values)
