@@ -91,7 +91,8 @@ const (
 	// ReasonNoProfile: the log has no profile yet, so members may run an earlier version, which would apply another log
 	// after the change. Retry when the log has a profile: the leader proposes it once all members know profiles.
 	ReasonNoProfile
-	// ReasonEarlier: a member runs an earlier version, which knows no profiles. Retry when it has the new one.
+	// ReasonEarlier: a member runs an earlier version, which knows no profiles, or may run one, because it has no link
+	// and the log has no profile yet. Retry when all members have links and the new version.
 	ReasonEarlier
 )
 
@@ -123,7 +124,7 @@ var reasonTexts = [...]string{
 	ReasonZone:          zoneText,
 	ReasonZones:         "the cluster's quorums are by zones: every voter needs one, and their number is fixed",
 	ReasonNoProfile:     "the log has no profile yet, so members may run a version that ignores the change",
-	ReasonEarlier:       "a member runs an earlier version, which cannot follow",
+	ReasonEarlier:       "a member runs an earlier version, or is away and may run one, which cannot follow",
 	ReasonInstances:     "the log is not merged from instances, or not from that number of them",
 	ReasonProfile:       "the settings were changed meanwhile",
 	ReasonSettings:      "the protocol cannot have these settings, or cannot change to them while it runs",

@@ -194,13 +194,17 @@ func (r *Replica) linked() func(protocol.MemberID) bool {
 	return func(id protocol.MemberID) bool { return up[id] }
 }
 
-// earlier returns a function that reports whether a member has a link, and a version that knows no profiles.
+// earlier returns a function that reports whether a member may have a version that knows no profiles. While the log has
+// no profile, that is every other member without a link, as it may come back with that version. Later it is only a
+// member whose link shows it.
 func (r *Replica) earlier() func(protocol.Member) bool {
-	old := map[protocol.MemberID]bool{}
+	old, knows := map[protocol.MemberID]bool{}, map[protocol.MemberID]bool{r.opt.Self: true}
 	for _, p := range r.links.Stats().Peers {
-		old[protocol.MemberID(p.ID)] = p.Connected && !p.Tunes
+		id := protocol.MemberID(p.ID)
+		old[id], knows[id] = p.Connected && !p.Tunes, p.Connected && p.Tunes
 	}
-	return func(m protocol.Member) bool { return old[m.ID] }
+	first := r.first().status.Load().Config.Profile.Version == 0
+	return func(m protocol.Member) bool { return old[m.ID] || first && !knows[m.ID] }
 }
 
 // pauses is for pause.

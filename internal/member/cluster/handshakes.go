@@ -66,8 +66,8 @@ func NewHandshakes(r *Register, b Birth, w HandshakeWorld) Handshakes {
 func (h *Handshakes) Takes(id protocol.MemberID) protocol.Who { return h.register.Takes(id) }
 
 // Publish returns the changes that the leader is to propose so that the configuration has what earlier versions did not
-// record: see Register.Publish and firstProfile. at is the time in Unix milliseconds. earlier: a member with a link has
-// a version that knows no profiles.
+// record: see Register.Publish and firstProfile. at is the time in Unix milliseconds. earlier: a member may
+// have a version that knows no profiles.
 func (h *Handshakes) Publish(st *protocol.Status, at int64, earlier bool) []protocol.Change {
 	if changes := h.register.Publish(st); len(changes) > 0 || earlier {
 		return changes

@@ -18,7 +18,7 @@ type MemberView struct {
 	Applied   *apply.Applied
 	// Up reports whether the link to a member is up; nil: that is not known.
 	Up func(protocol.MemberID) bool
-	// Earlier reports whether a member has a link, and a version that knows no profiles; nil: that is not known.
+	// Earlier reports whether a member may have a version that knows no profiles; nil: that is not known.
 	Earlier func(protocol.Member) bool
 }
 
