@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -66,6 +67,54 @@ func TestDirectoriesOfAnEarlierVersionOpen(t *testing.T) {
 				c.healthy(i)
 				c.has(i, "now", e.protocol)
 				require.Equal(t, lineage, c.lineage(i))
+			}
+		})
+	}
+}
+
+// TestDirectoriesOfAnEarlierVersionGrow: a log of one instance gets a profile once all members know profiles, and then
+// other instances. Everything from before is there, also when all members are killed and restarted.
+func TestDirectoriesOfAnEarlierVersionGrow(t *testing.T) {
+	t.Parallel()
+	for _, at := range []int{0, 2}[:testsize.Pick(testsize.Processes, 0, 1, 2)] { // raft and craft
+		e := earlier[at]
+		t.Run(e.protocol, func(t *testing.T) {
+			t.Parallel()
+			c := unstarted(t)
+			c.more = append([]string{"--protocol=" + e.protocol, "--snapshot-bytes=20000", "--large-value-bytes=4096"},
+				e.flags...)
+			unpack(t, filepath.Join("testdata", "earlier", e.protocol+".tar.gz"), filepath.Dir(c.flags[1].dir))
+			c.start(1, 2)
+			c.healthy(1)
+			grow := func(instances int) (stderr string, code int) {
+				_, stderr, code = do(t, "", "reshape", "--endpoints", c.flags[1].client, "--instances="+strconv.Itoa(instances))
+				return stderr, code
+			}
+			c.lineage(1) // the leader proposes what the log of an earlier version does not have
+			for range 4 {
+				stderr, code := grow(4)
+				require.Equal(t, exitFailed, code, "the third member may be of the earlier version")
+				require.Contains(t, stderr, "no profile")
+			}
+			c.start(3)
+			for _, instances := range []int{4, 1, 3}[:testsize.Pick(testsize.Processes, 1, 1, 3)] {
+				eventually(t, "the change", func(context.Context) bool { _, code := grow(instances); return code == 0 })
+				c.put(2, "now", strconv.Itoa(instances))
+				c.kill(1, 2, 3)
+				c.start(1, 2, 3)
+				for i := 1; i <= 3; i++ {
+					c.healthy(i)
+					c.has(i, "last", e.protocol)
+					c.has(i, "now", strconv.Itoa(instances))
+				}
+			}
+			got, err := c.client(3).Get(t.Context(), "key-", clientv3.WithPrefix(), clientv3.WithCountOnly())
+			require.NoError(t, err)
+			require.EqualValues(t, 29, got.Count)
+			for i := 1; i <= 3; i++ {
+				b, err := os.ReadFile(filepath.Join(c.flags[i].dir, logDir, "member.json"))
+				require.NoError(t, err)
+				require.Contains(t, string(b), `"format":7`, "the earlier version knows 5")
 			}
 		})
 	}
