@@ -19,6 +19,7 @@ type bodies struct {
 	store *wal.Bodies
 	*body.BodyAccess
 	machine *body.Bodies // used by that goroutine alone
+	used    *tuning      // what machine was made with, or was given since; of that goroutine alone once it runs
 
 	// kept is what is known of all bodies, and cores are the event loops that are told of it. kmu
 	// guards both.
@@ -68,7 +69,7 @@ const (
 func newBodies(r *Replica, store *wal.Bodies) *bodies {
 	t := r.tuning()
 	b := &bodies{
-		r: r, store: store, cache: body.NewBodyCache(r.opt.BodyCacheBytes),
+		r: r, store: store, used: t, cache: body.NewBodyCache(r.opt.BodyCacheBytes),
 		flights: map[protocol.BodyRef]*flight{}, wake: make(chan struct{}, 1),
 		inbox: body.NewBodyInbox(body.BodyLimits{
 			Bytes: body.InboxBytes, Asks: body.InboxAsks, Trims: body.HolderCounts,
@@ -120,14 +121,13 @@ func (b *bodies) handle(m *protocol.Message) bool {
 
 // run is the goroutine that runs body.Bodies.
 func (b *bodies) run(ctx context.Context) {
-	used := b.r.tuning()
-	ticker := time.NewTicker(used.bodyTicks())
+	ticker := time.NewTicker(b.used.bodyTicks())
 	defer ticker.Stop()
 	for {
-		if next := b.r.tuning(); next != used {
-			used = next
-			b.machine.Tune(&used.Tuning)
-			ticker.Reset(used.bodyTicks())
+		if next := b.r.tuning(); next != b.used {
+			b.used = next
+			b.machine.Tune(&next.Tuning)
+			ticker.Reset(next.bodyTicks())
 		}
 		var tick <-chan time.Time
 		if b.machine.Busy() {

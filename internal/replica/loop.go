@@ -21,6 +21,7 @@ type eventLoop struct {
 	hosted *instance.Hosted
 	sender instance.Sender
 	kept   *instanceBodies
+	used   *tuning // what hosted was made with, or was given since; of the loop alone once it runs
 
 	mu     sync.Mutex
 	inputs []protocol.Input
@@ -42,7 +43,7 @@ type eventLoop struct {
 
 func newEventLoop(r *Replica, id protocol.InstanceID, inst *instance.Instance, kept *instanceBodies) *eventLoop {
 	o, t := &r.opt, r.tuning()
-	l := &eventLoop{r: r, id: id, kept: kept, wake: kept.wake}
+	l := &eventLoop{r: r, id: id, kept: kept, used: t, wake: kept.wake}
 	l.hosted = instance.NewHosted(instance.HostedConfig{
 		Self: o.Self, Instance: id, Heartbeat: t.Heartbeat, Election: t.Election, Leaders: t.Leaders,
 		Keyed: o.Begin.Keyed, KeepLogBytes: o.KeepLogBytes,
@@ -96,8 +97,7 @@ func (l *eventLoop) do(f func()) {
 
 func (l *eventLoop) run() {
 	defer l.r.done.Done()
-	used := l.r.tuning()
-	ticker := time.NewTicker(used.ticks())
+	ticker := time.NewTicker(l.used.ticks())
 	defer ticker.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -113,10 +113,10 @@ func (l *eventLoop) run() {
 			l.shut()
 			return
 		}
-		if next := l.r.tuning(); next != used {
-			used = next
-			l.hosted.Tune(&used.Tuning)
-			ticker.Reset(used.ticks())
+		if next := l.r.tuning(); next != l.used {
+			l.used = next
+			l.hosted.Tune(&next.Tuning)
+			ticker.Reset(next.ticks())
 		}
 		l.refresh(&t, tick)
 		l.hosted.Take(&t)
