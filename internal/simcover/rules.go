@@ -108,7 +108,7 @@ var campaigns = []campaign{
 	{cluster: "--protocol raft --nodes 5", counted: 100, seeds: 500},
 	{cluster: "--protocol raft --instances 1 --nodes 3", counted: 100, seeds: 100},
 	{cluster: "--protocol craft --nodes 4", counted: 0, seeds: 250},
-	{cluster: "--protocol craft --nodes 5", counted: 300, seeds: 550, brings: []count.Needs{count.Any, count.Coded},
+	{cluster: "--protocol craft --nodes 5", counted: 300, seeds: 850, brings: []count.Needs{count.Any, count.Coded},
 		often: 10},
 	{cluster: "--protocol craft --nodes 7", counted: 30, seeds: 100},
 	{cluster: "--protocol rs-raft --nodes 5", counted: 40, seeds: 250},
@@ -130,7 +130,8 @@ var campaigns = []campaign{
 	{cluster: "--protocol iss --nodes 5", counted: 20, seeds: 200},
 	{cluster: "--protocol iss --nodes 5 --relays 2", counted: 15, seeds: 15},
 	// From seed 91 on voters change with bodies.
-	{cluster: "--protocol iss --nodes 5 --quorums zones:2/0/1", counted: 105, seeds: 105},
+	{cluster: "--protocol iss --nodes 5 --quorums zones:2/0/1", counted: 105, seeds: 105,
+		brings: []count.Needs{count.Zoned}, often: 40},
 	{cluster: "--protocol iss --nodes 6 --quorums grid:2", counted: 25, seeds: 25},
 	{cluster: "--protocol iss --nodes 6 --quorums zones:2/0/1", counted: 10, seeds: 10},
 	{cluster: "--protocol epaxos --nodes 3", counted: 200, seeds: 400},

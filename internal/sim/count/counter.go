@@ -15,6 +15,7 @@ const (
 	Coded                 // a protocol that codes bodies
 	Woven                 // a protocol that merges the logs of several instances
 	Bodiless              // runs without bodies
+	Zoned                 // quorums by zones
 )
 
 // Counter counts a kind of event in runs. It is declared once, with [New], next to the code that counts it.

@@ -24,7 +24,7 @@ func init() {
 // zonesInRun draws the zones that members get during a run.
 var zonesInRun = draw.New("zones")
 
-var zoneChanges = count.New("zoneChanges", "changes of zones", count.Bodiless)
+var zoneChanges = count.New("zoneChanges", "changes of zones", count.Zoned)
 
 // zoneMutants begins the names of the mutants that changes of zones find. Searches for others have no zones.
 const zoneMutants = "zone-"
