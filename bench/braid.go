@@ -183,7 +183,7 @@ func (c *braidCluster) follow(i int, n *braid.Node) {
 	}
 }
 
-func (c *braidCluster) leads(s *braid.Status) bool { return s.IsLeader() && c.shape.Settled(s) }
+func (c *braidCluster) leads(s *braid.Status) bool { return s.IsLeader() && c.shape.LeadersInPlace(s) }
 
 // another records another leader in place of a member that lost the role. With EPaxos two members may have taken the
 // role at the start, before they exchanged messages, and the other one does not report it again.

@@ -100,9 +100,10 @@ func (s Shape) Spread() bool {
 	return err == nil && c.Spread()
 }
 
-// Settled reports whether every instance has a leader and the leaders are distributed as the shape requires. Together:
-// one member leads all instances. Spread: as many members as possible lead. A new leader transfers leadership later.
-func (s Shape) Settled(status *braid.Status) bool {
+// LeadersInPlace reports whether every instance has a leader and the leaders are distributed as the shape requires.
+// Together: one member leads all instances. Spread: as many members as possible lead. A new leader transfers
+// leadership later.
+func (s Shape) LeadersInPlace(status *braid.Status) bool {
 	var leaders []braid.MemberID
 	for i := range status.Instances {
 		l := status.Instances[i].Leader

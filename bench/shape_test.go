@@ -77,7 +77,7 @@ func TestShapeFlagsOfEpochs(t *testing.T) {
 	}
 }
 
-func TestShapeSettled(t *testing.T) {
+func TestLeadersInPlace(t *testing.T) {
 	status := func(leaders ...braid.MemberID) *braid.Status {
 		s := &braid.Status{Members: []braid.Member{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4, Learner: true}}}
 		for i, l := range leaders {
@@ -103,7 +103,7 @@ func TestShapeSettled(t *testing.T) {
 		{coded, []braid.MemberID{1, 2, 3}, true},
 		{coded, []braid.MemberID{1, 1, 1}, false},
 	} {
-		if got := c.shape.Settled(status(c.leaders...)); got != c.want {
+		if got := c.shape.LeadersInPlace(status(c.leaders...)); got != c.want {
 			t.Errorf("%+v led by %v: settled %v", c.shape, c.leaders, got)
 		}
 	}

@@ -290,7 +290,7 @@ func (t *braidTarget) settled(shape *bench.Shape, s *braid.Status) bool {
 			return true
 		}
 	}
-	return shape.Settled(s)
+	return shape.LeadersInPlace(s)
 }
 
 // Check implements [Target]: all members applied all commands, in the same order. After a
