@@ -189,6 +189,8 @@ func TestTune(t *testing.T) {
 	for code, refusal := range map[codes.Code]error{
 		codes.Unavailable:        &braid.TuneError{Reason: "a member is away", Retry: true},
 		codes.FailedPrecondition: &braid.RefusedError{What: "tune", Reason: protocol.ReasonFixed},
+		codes.Aborted:            braid.ErrProfileReplaced,
+		codes.InvalidArgument:    braid.ErrNotTunable,
 	} {
 		f.fake.set(func(l *fakeLog) { l.untuned = refusal })
 		_, err = Tune(ctx, conn, want)

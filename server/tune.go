@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -22,8 +21,9 @@ type Tuned struct {
 }
 
 // Tune asks a member to change settings of its cluster, and returns the settings after the change. Without any setting
-// in t.Set nothing is changed. A refusal has the code InvalidArgument or FailedPrecondition, Aborted if another profile
-// is active than the one that t.Version names, or Unavailable if a retry may succeed.
+// in t.Set nothing is changed: the settings are those that the member has applied. A refusal has the code
+// InvalidArgument or FailedPrecondition, Aborted if another profile is active than the one that t.Version names, or
+// Unavailable if a retry may succeed.
 func Tune(ctx context.Context, member grpc.ClientConnInterface, t braid.Tuning) (Tuned, error) {
 	q, answer, tuned := new(structpb.Struct), new(structpb.Struct), Tuned{}
 	if err := convert(t, q); err != nil {
@@ -63,10 +63,12 @@ func (s *Server) tune(ctx context.Context, q *structpb.Struct) (*structpb.Struct
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	tuned := Tuned{Profile: s.log.Status().Profile}
-	if len(t.Set) > 0 {
+	if len(t.Set) > 0 || t.Version > 0 {
 		if tuned.Profile, err = s.log.Tune(ctx, t); err != nil {
 			return nil, tuneStatus(err)
 		}
+	}
+	if len(t.Set) > 0 {
 		s.logger.Info("the settings are changed", "profile", tuned.Profile.Version, "set", t.Set)
 	}
 	tuned.Settings = s.log.Tunables()
@@ -80,21 +82,16 @@ func (s *Server) tune(ctx context.Context, q *structpb.Struct) (*structpb.Struct
 // tuneStatus is the status of a change of settings that was not made.
 func tuneStatus(err error) error {
 	var why *braid.TuneError
-	if !errors.As(err, &why) {
-		return toStatus(err)
-	}
-	text := why.Error()
-	if why.Retry && !strings.Contains(text, "retry") {
-		text += "; a retry may succeed"
-	}
-	code := codes.FailedPrecondition
+	known := errors.As(err, &why)
 	switch {
 	case errors.Is(err, braid.ErrProfileReplaced):
-		code = codes.Aborted
+		return status.Error(codes.Aborted, err.Error())
 	case errors.Is(err, braid.ErrNotTunable):
-		code = codes.InvalidArgument
-	case why.Retry:
-		code = codes.Unavailable
+		return status.Error(codes.InvalidArgument, err.Error())
+	case known && why.Retry:
+		return status.Error(codes.Unavailable, err.Error()+"; a retry may succeed")
+	case known:
+		return status.Error(codes.FailedPrecondition, err.Error())
 	}
-	return status.Error(code, text)
+	return toStatus(err)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -65,4 +66,20 @@ func (f *adminFlags) call(ctx context.Context, ask func(context.Context, grpc.Cl
 		return errors.New(status.Convert(err).Message())
 	}
 	return nil
+}
+
+// parsePairs parses arguments of a form such as NAME=VALUE. A name may be there once.
+func parsePairs(args []string, form string) (map[string]string, error) {
+	pairs := map[string]string{}
+	for _, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is not %s", arg, form)
+		}
+		if _, twice := pairs[name]; twice {
+			return nil, fmt.Errorf("%s is there twice", name)
+		}
+		pairs[name] = value
+	}
+	return pairs, nil
 }

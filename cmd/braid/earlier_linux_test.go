@@ -21,16 +21,28 @@ import (
 // earlier are the data directories of three members of version 1904652, for each protocol, with their flags. That
 // version has no lineages, births and kinds of logs. One member was stopped and two were killed:
 // testdata/earlier/make.sh makes the archives with that version's program.
-var earlier = []struct {
-	protocol string
-	flags    []string
-}{
+var earlier = []earlierDirs{
 	{"raft", nil},
 	{"iss", nil},
 	{"craft", []string{"--code-k=2"}},
 	{"niagara", []string{"--instances=2"}},
 	{"lcr", nil},
 	{"multi-paxos", nil},
+}
+
+type earlierDirs struct {
+	protocol string
+	flags    []string
+}
+
+// unpacked returns three members with these directories. None is started.
+func (e *earlierDirs) unpacked(t *testing.T) *trio {
+	t.Helper()
+	c := unstarted(t)
+	c.more = append([]string{"--protocol=" + e.protocol, "--snapshot-bytes=20000", "--large-value-bytes=4096"},
+		e.flags...)
+	unpack(t, filepath.Join("testdata", "earlier", e.protocol+".tar.gz"), filepath.Dir(c.flags[1].dir))
+	return c
 }
 
 // TestDirectoriesOfAnEarlierVersionOpen: all keys are there, the log gets a lineage, every member stores it durably,
@@ -40,10 +52,7 @@ func TestDirectoriesOfAnEarlierVersionOpen(t *testing.T) {
 	for _, e := range earlier[:testsize.Pick(testsize.Processes, 0, 2, len(earlier))] {
 		t.Run(e.protocol, func(t *testing.T) {
 			t.Parallel()
-			c := unstarted(t)
-			c.more = append([]string{"--protocol=" + e.protocol, "--snapshot-bytes=20000", "--large-value-bytes=4096"},
-				e.flags...)
-			unpack(t, filepath.Join("testdata", "earlier", e.protocol+".tar.gz"), filepath.Dir(c.flags[1].dir))
+			c := e.unpacked(t)
 			c.start(1, 2, 3)
 			for i := 1; i <= 3; i++ {
 				c.healthy(i)
@@ -80,14 +89,12 @@ func TestDirectoriesOfAnEarlierVersionGrow(t *testing.T) {
 		e := earlier[at]
 		t.Run(e.protocol, func(t *testing.T) {
 			t.Parallel()
-			c := unstarted(t)
-			c.more = append([]string{"--protocol=" + e.protocol, "--snapshot-bytes=20000", "--large-value-bytes=4096"},
-				e.flags...)
-			unpack(t, filepath.Join("testdata", "earlier", e.protocol+".tar.gz"), filepath.Dir(c.flags[1].dir))
+			c := e.unpacked(t)
 			c.start(1, 2)
 			c.healthy(1)
 			grow := func(instances int) (stderr string, code int) {
-				_, stderr, code = do(t, "", "reshape", "--endpoints", c.flags[1].client, "--instances="+strconv.Itoa(instances))
+				_, stderr, code = do(t, "", "reshape", "--endpoints", c.flags[1].client,
+					"--instances="+strconv.Itoa(instances))
 				return stderr, code
 			}
 			c.lineage(1) // the leader proposes what the log of an earlier version does not have

@@ -206,8 +206,8 @@ func derive(s *settings.Settings) (identity, error) {
 	}
 	who := identity{self: braid.MemberIDOf(s.Name, s.Token)}
 	for _, p := range peers {
-		who.members = append(who.members, braid.Member{ID: braid.MemberIDOf(p.Name, s.Token), Name: p.Name, PeerURLs: p.URLs,
-			Zone: p.Zone})
+		who.members = append(who.members, braid.Member{ID: braid.MemberIDOf(p.Name, s.Token), Name: p.Name,
+			PeerURLs: p.URLs, Zone: p.Zone})
 	}
 	who.cluster = braid.ClusterIDOf(who.members, s.Token)
 	return who, nil

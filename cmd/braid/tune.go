@@ -36,8 +36,9 @@ All changes of one call make one new version of the profile, except instances: t
 instances is changed last, and is no part of the profile. With --version the change is refused if
 another version is active.
 
-Without NAME=VALUE it shows the profile, the profiles before it, and all settings, with what a
-change of each waits for. Flags of members have no effect on these settings once the cluster runs.
+Without NAME=VALUE it shows the profile that the member has applied, the profiles before it, and all
+settings, with what a change of each waits for; with --version only if that one is active. Flags of
+members have no effect on these settings once the cluster runs.
 
 The exit code is 1 if the change is refused. Nothing was changed then, unless the error says so.`,
 		Example: `  braid tune
@@ -47,7 +48,7 @@ The exit code is 1 if the change is refused. Nothing was changed then, unless th
   braid tune --endpoints 10.0.0.1:2379 --user root:secret --json`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if t.Set, err = parseSettings(args); err == nil {
+			if t.Set, err = parsePairs(args, "NAME=VALUE"); err == nil {
 				err = f.check()
 			}
 			if err != nil {
@@ -73,23 +74,6 @@ The exit code is 1 if the change is refused. Nothing was changed then, unless th
 	return cmd
 }
 
-// parseSettings parses arguments of the form NAME=VALUE. NAME may begin as a flag does.
-func parseSettings(args []string) (map[string]string, error) {
-	set := map[string]string{}
-	for _, arg := range args {
-		name, value, ok := strings.Cut(arg, "=")
-		name = strings.TrimLeft(name, "-")
-		if !ok || name == "" {
-			return nil, fmt.Errorf("%q is not NAME=VALUE", arg)
-		}
-		if _, twice := set[name]; twice {
-			return nil, fmt.Errorf("%s is there twice", name)
-		}
-		set[name] = value
-	}
-	return set, nil
-}
-
 // printTuned prints a profile and its settings. If some were set it prints only these.
 func printTuned(w io.Writer, tuned *server.Tuned, set map[string]string) error {
 	p, out := &tuned.Profile, tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
@@ -105,7 +89,7 @@ func printTuned(w io.Writer, tuned *server.Tuned, set map[string]string) error {
 	fmt.Fprintln(out, "\nSETTING\tVALUE\tDEFAULT\tA CHANGE WAITS FOR")
 	for _, s := range tuned.Settings {
 		if _, changed := set[s.Name]; changed || len(set) == 0 {
-			fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", s.Name, dash(s.Value), dash(s.Default), s.Waits)
+			fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", s.Name, orDash(s.Value), orDash(s.Default), s.Waits)
 		}
 	}
 	return out.Flush()
@@ -117,13 +101,6 @@ func dated(t time.Time) string {
 		return ""
 	}
 	return " of " + t.Format(time.DateTime)
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
 
 // pairs are settings in the form NAME=VALUE, sorted.

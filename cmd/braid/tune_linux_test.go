@@ -25,7 +25,8 @@ type tuned struct {
 
 var tunings = []tuned{
 	{"raft", nil, []string{
-		"election-timeout=2s", "lease-reads=true", "election-timeout=500ms", "lease-reads=false", "heartbeat-interval=50ms",
+		"election-timeout=2s", "lease-reads=true", "election-timeout=500ms", "lease-reads=false",
+		"heartbeat-interval=50ms",
 		"placement=code", "code-k=1", "code-k=2 extra-whole=1", "trim-whole=true", "placement=copy",
 	}},
 	{"protocols", nil, []string{ // craft, lcr, niagara and raft
@@ -57,7 +58,8 @@ func TestTuneUnderLoad(t *testing.T) {
 					c.tune(settings)
 					more := w.total() + 100
 					eventually(t, "writes after "+settings, func(context.Context) bool { return w.total() > more })
-					t.Logf("%-24s longest time without an acknowledgement %s", settings, w.longestPause().Round(time.Millisecond))
+					t.Logf("%-24s longest time without an acknowledgement %s", settings,
+						w.longestPause().Round(time.Millisecond))
 					if !strings.HasPrefix(settings, "instances=") && !strings.HasPrefix(settings, "leaders=") {
 						require.Equal(t, before, c.terms(), "a leader was lost by %s", settings)
 					}
@@ -73,7 +75,8 @@ func TestTuneUnderLoad(t *testing.T) {
 // tune tunes settings by the command, on any member that answers.
 func (c *cluster) tune(settings string) {
 	c.t.Helper()
-	out := ok(c.t, append([]string{"tune", "--endpoints", strings.Join(c.endpoints, ",")}, strings.Fields(settings)...)...)
+	args := []string{"tune", "--endpoints", strings.Join(c.endpoints, ",")}
+	out := ok(c.t, append(args, strings.Fields(settings)...)...)
 	for _, set := range strings.Fields(settings) {
 		name, value, _ := strings.Cut(set, "=")
 		require.Regexp(c.t, name+" +"+value+" ", out)
@@ -111,7 +114,8 @@ func (c *cluster) checked() (end func(t *testing.T)) {
 	go func() {
 		r, err := bench.RunKV(ctx, bench.KVConfig{
 			Protocol: "braid", API: bench.EtcdAPI, Endpoints: c.endpoints, Clients: 20, Conns: len(c.endpoints),
-			Duration: 10 * time.Minute, KeySize: 16, KeyPrefix: "c/", Check: true, CheckLimit: time.Minute, Throttle: 500,
+			Duration: 10 * time.Minute, KeySize: 16, KeyPrefix: "c/", Check: true, CheckLimit: time.Minute,
+			Throttle: 500,
 			Workload: workload.Spec{Mix: workload.Ratio(0.5), KeySpace: 50, Values: workload.Fixed(8 << 10), Seed: 1},
 			Progress: func(bench.Progress) {},
 		})

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -47,18 +46,15 @@ A member that starts with --zone proposes that zone, so give it the new one.`,
 
 // parseZones parses arguments of the form MEMBER=ZONE.
 func parseZones(args []string) (map[string]string, error) {
-	zones := map[string]string{}
-	for _, arg := range args {
-		name, zone, ok := strings.Cut(arg, "=")
+	zones, err := parsePairs(args, "MEMBER=ZONE")
+	for name, zone := range zones {
+		arg, wrong := name+"="+zone, protocol.CheckZone(zone)
 		switch {
-		case !ok || name == "" || zone == "":
+		case zone == "":
 			return nil, fmt.Errorf("%q is not MEMBER=ZONE", arg)
-		case protocol.CheckZone(zone) != nil:
-			return nil, fmt.Errorf("%q: %w", arg, protocol.CheckZone(zone))
-		case zones[name] != "":
-			return nil, fmt.Errorf("%s is there twice", name)
+		case wrong != nil:
+			return nil, fmt.Errorf("%q: %w", arg, wrong)
 		}
-		zones[name] = zone
 	}
-	return zones, nil
+	return zones, err
 }
