@@ -76,7 +76,7 @@ func (e *TuneError) Unwrap() error { return e.err }
 
 // Tune changes settings of a running cluster, and waits until the change is active on this member. It may be called on
 // any member. It returns the active profile. What is as it should be already succeeds, also a repeated call with the
-// same Version after an answer was lost.
+// same Version after an answer was lost. Without settings it only checks Version, and returns the profile.
 //
 // "instances" is changed after the other settings, as by [Node.Reshape]. If that fails, the others are changed.
 //
@@ -117,9 +117,9 @@ func (n *Node) tuneProfile(ctx context.Context, t *Tuning) (instances int, err e
 	base, known := active.Find(cmp.Or(t.Version, active.Version))
 	switch {
 	case active.Version == 0 && len(t.Set) > 0:
-		return 0, &TuneError{Reason: "the log has no profile yet, as after an update until all members have the new version",
-			Retry: true}
-	case !known:
+		return 0, &TuneError{Retry: true,
+			Reason: "the log has no profile yet, as after an update until all members have the new version"}
+	case !known, len(t.Set) == 0 && base.Version != active.Version:
 		return 0, t.replaced(active)
 	case len(t.Set) == 0:
 		return 0, nil

@@ -71,8 +71,8 @@ func (c *Choice) Tunables(v setting.Values) (all []Tunable) {
 	t := c.table()
 	for _, r := range c.rows() {
 		a := r.About()
-		row := Tunable{Name: a.Name, Value: t.Text(a.Name, v), Default: a.Default, Help: a.Help, Waits: a.Change.Waits(),
-			Fixed: c.fixed(&a)}
+		row := Tunable{Name: a.Name, Value: t.Text(a.Name, v), Default: a.Default, Help: a.Help,
+			Waits: a.Change.Waits(), Fixed: c.fixed(&a)}
 		if c.Core.Judged.Fixed {
 			row.Waits = "it is fixed: protocol " + c.Name + " keeps the settings that it began with"
 		}

@@ -271,7 +271,7 @@ func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 		Codec: r.opt.Codec,
 	}
 	if r.opt.plans() {
-		cfg.Woven, cfg.Alone = log.Recovered, !r.opt.Begin.Merged()
+		cfg.Merged, cfg.Alone = log.Recovered, !r.opt.Begin.Merged()
 	}
 	rec := log.Recovered
 	r.log.Info("instance recovered", "instance", log.Instance, "term", rec.State.Term, "base", rec.Base.Index,

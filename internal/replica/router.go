@@ -57,10 +57,12 @@ func loopOf(loops []*eventLoop, id protocol.InstanceID) *eventLoop {
 	return nil
 }
 
-// Risen implements instance.Rounds, as Weave and Wanted do.
+// Risen implements instance.Rounds, as ReportRounds and Wanted do.
 func (l *eventLoop) Risen() uint64 { return l.r.router.risen.Load() }
 
-func (l *eventLoop) Weave(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+func (l *eventLoop) ReportRounds(
+	t instance.InstanceRounds, wake []protocol.InstanceID,
+) (order.Slot, []protocol.InstanceID) {
 	return l.r.router.set(t, wake)
 }
 

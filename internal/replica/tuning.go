@@ -74,7 +74,7 @@ func (r *Replica) tune(p *protocol.Profile) {
 // logOverruled logs which flags have no effect, because the log has other settings.
 func (r *Replica) logOverruled(t *tuning) {
 	for _, s := range r.opt.Settings.Overruled(&t.profile) {
-		r.log.Warn("a setting of this member is not used, the cluster has another one", "setting", s.Name, "here", s.Here,
-			"used", s.Used, "profile", t.profile.Version)
+		r.log.Warn("a setting of this member is not used, the cluster has another one",
+			"setting", s.Name, "here", s.Here, "used", s.Used, "profile", t.profile.Version)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // apply decided entries. While an instance still follows a membership change, its quorum may wait for a member that
 // must catch up, so then it demands nothing.
 func demandMerging(w *fault.World, alive []*node.Member) {
-	if !w.Set.Woven() || w.Broken != nil || slices.ContainsFunc(fault.Serving(w, alive), func(m *node.Member) bool { return !m.Settled() }) {
+	if !w.Set.Merged() || w.Broken != nil || slices.ContainsFunc(fault.Serving(w, alive), func(m *node.Member) bool { return !m.Settled() }) {
 		return
 	}
 	w.Merging = w.Set.MergeTime()

@@ -112,7 +112,7 @@ var campaigns = []campaign{
 		often: 10},
 	{cluster: "--protocol craft --nodes 7", counted: 30, seeds: 100},
 	{cluster: "--protocol rs-raft --nodes 5", counted: 40, seeds: 250},
-	{cluster: "--protocol niagara --instances 3 --nodes 3", counted: 120, seeds: 500, brings: []count.Needs{count.Woven},
+	{cluster: "--protocol niagara --instances 3 --nodes 3", counted: 120, seeds: 500, brings: []count.Needs{count.Merged},
 		often: 40},
 	{cluster: "--protocol niagara --instances 4 --nodes 5", counted: 0, seeds: 200},
 	{cluster: "--protocol niagara --instances 3 --placement code --nodes 4", counted: 0, seeds: 150},

@@ -61,7 +61,7 @@ func (net *Net) chaos(d *dice, turn int) {
 	}
 	net.chaosClients(d)
 	net.chaosMembers(d)
-	if net.Woven {
+	if net.Merged {
 		net.chaosMerged(d)
 	}
 	if net.Options.Bodies > 0 && turn%100 == 0 {
@@ -130,7 +130,7 @@ func (net *Net) chaosMembers(d *dice) {
 		net.Cut = d.partition()
 	}
 	if l := net.Leader(); l != nil && d.roll(d.change) && !net.Fixed {
-		if net.Woven {
+		if net.Merged {
 			net.chaosFollow(d, l)
 		} else {
 			net.chaosChange(d, l)
@@ -231,7 +231,7 @@ func (net *Net) heal() {
 	}
 	net.Settle()
 	net.checkBodies(1, &net.judge.config, false)
-	if net.Woven {
+	if net.Merged {
 		net.catchUp()
 	}
 	net.Until("a leader", func() bool { return net.Leader() != nil })

@@ -328,7 +328,7 @@ func (net *Net) sendSnapshot(n *Node, to protocol.MemberID) {
 // base is the base of a snapshot of a member's applied state.
 func (net *Net) base(n *Node) protocol.Base {
 	b := protocol.Base{Index: n.Applied, Term: n.term, Config: n.Config}
-	if net.Woven {
+	if net.Merged {
 		b.Round = net.judge.rounds[n.Applied]
 	}
 	if d := net.derive(n, &n.Snap); d != nil && b.Index > 0 {
@@ -518,7 +518,7 @@ func (net *Net) Tick(id protocol.MemberID, d time.Duration) {
 	}
 	n.Now = until
 	t := protocol.Tick{Random: net.rng.Uint64()}
-	if net.Woven {
+	if net.Merged {
 		t.Applied = n.Applied
 	}
 	net.Step(id, t)

@@ -22,9 +22,9 @@ type Options struct {
 	Rows func(body []byte, k, r uint8) ([]byte, error)
 	// Members is the number of members of clusters under faults; 0: it depends on the seed.
 	Members int
-	// Woven: the instance is one of several that are merged into one log. Rounds are skipped,
+	// Merged: the instance is one of several that are merged into one log. Rounds are skipped,
 	// other instances bring snapshots and suspect leaders.
-	Woven bool
+	Merged bool
 	// Accepted: the protocol answers in ModeAccepted. Half of the commands are proposed in it.
 	Accepted bool
 	// Leases: a leader may serve reads for an election timeout without asking others.

@@ -71,7 +71,7 @@ func (net *Net) traceEffects(n *Node) {
 	for _, w := range e.Want {
 		net.tracef("  %s wants the body of %d/%d", n.ID, w.Index, w.Term)
 	}
-	if e.Suspect != 0 && net.Woven {
+	if e.Suspect != 0 && net.Merged {
 		net.tracef("  %s suspects %s", n.ID, e.Suspect)
 	}
 	for _, to := range e.Snapshots {

@@ -22,7 +22,7 @@ func config(p protocol.Profile) *protocol.Config {
 	return &protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}, Profile: p}
 }
 
-// differ names the settings because of which a member refuses another one.
+// differ names the settings for which a member refuses another one.
 func differ(t *testing.T, here, there *Handshakes) string {
 	t.Helper()
 	own, told := here.Told(), there.Told()

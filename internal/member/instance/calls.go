@@ -33,9 +33,9 @@ type Source interface {
 // Rounds is the member's [WantedRounds]. All instances use it at the same time.
 type Rounds interface {
 	Risen() uint64
-	// Weave reports the instance's rounds (WantedRounds.Set), and returns the slot up to which other instances wait for
-	// this one. Wanted returns that slot alone.
-	Weave(t InstanceRounds, wake []protocol.InstanceID) (want order.Slot, wakes []protocol.InstanceID)
+	// ReportRounds passes the instance's rounds on (WantedRounds.Set), and returns the slot up to which other instances
+	// wait for this one. Wanted returns that slot alone.
+	ReportRounds(t InstanceRounds, wake []protocol.InstanceID) (want order.Slot, wakes []protocol.InstanceID)
 	Wanted() order.Slot
 }
 

@@ -53,7 +53,7 @@ func (h *Hosted) mergeRounds() {
 	if t == h.merge.thread {
 		want = h.calls.Rounds.Wanted()
 	} else {
-		want, h.merge.wakes = h.calls.Rounds.Weave(t, h.merge.wakes[:0])
+		want, h.merge.wakes = h.calls.Rounds.ReportRounds(t, h.merge.wakes[:0])
 		h.merge.thread = t
 		for _, id := range h.merge.wakes {
 			if i := slices.Index(siblings.IDs(), id); i >= 0 {

@@ -28,10 +28,10 @@ type InstanceConfig struct {
 	// not settled. The next batches wait until they fit. A single batch may always be sent. 0: a
 	// default.
 	ForwardBytes int
-	// Woven is what the core was started from, if the instance's log is merged with others into the global log, or can
+	// Merged is what the core was started from, if the instance's log is merged with others into the global log, or can
 	// be. Alone: the global log began with one instance, without rounds. nil: its log is the global log forever.
-	Woven *protocol.Recovered
-	Alone bool
+	Merged *protocol.Recovered
+	Alone  bool
 	// Backlog is how many entries may be committed and not applied before the instance takes no
 	// more in, see [Backlog]. 0: any number.
 	Backlog int
@@ -104,12 +104,12 @@ func NewInstance(cfg InstanceConfig, core protocol.Core) *Instance {
 	in := &Instance{cfg: cfg, core: core}
 	base := max(core.Status().First, 1) - 1
 	in.backlog = backlog{given: base, added: base, applied: base, limit: protocol.Index(cfg.Backlog)}
-	if rec := cfg.Woven; rec != nil {
+	if rec := cfg.Merged; rec != nil {
 		in.tail = order.NewTail(cfg.Instance, &rec.Base, cfg.Alone)
 		for i := range rec.Entries {
 			in.tail.Append(&rec.Entries[i])
 		}
-		in.cfg.Woven = nil
+		in.cfg.Merged = nil
 	}
 	in.stored = func() protocol.Index { return in.core.Status().Durable }
 	in.observe()

@@ -45,7 +45,7 @@ func (a *alone) TakeReads() (groups []*intake.ReadGroup) {
 	return groups
 }
 
-func (a *alone) Weave(_ InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+func (a *alone) ReportRounds(_ InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
 	return order.Slot{}, wake
 }
 

@@ -62,7 +62,7 @@ func TestWorkGoesWhereItIsLedAndThereIsLittle(t *testing.T) {
 func wovenInstance(id protocol.InstanceID, role protocol.Role, leader protocol.MemberID) (*scriptedCore, *Instance) {
 	c := &scriptedCore{status: protocol.Status{Self: 1, Leader: leader, Term: 1, Role: role}}
 	return c, NewInstance(InstanceConfig{Self: 1, Instance: id, Session: membertest.Session, RetryAfter: time.Second,
-		GiveUp: 10 * time.Second, Woven: &protocol.Recovered{}}, c)
+		GiveUp: 10 * time.Second, Merged: &protocol.Recovered{}}, c)
 }
 
 // appends lets the next step append what is proposed at an index.

@@ -152,7 +152,7 @@ func TestConformanceWoven(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conformance.Run(t, message.Codec, factory(change),
-				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Woven: true, Bodies: 300,
+				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Merged: true, Bodies: 300,
 					Leases: name == "lease"})
 		})
 	}

@@ -158,7 +158,7 @@ var commands = map[string]func(*script, args){
 			*c = config
 			c.Self, c.Session, c.Heartbeat, c.ElectionTimeout = self.Self, self.Session, self.Heartbeat, self.ElectionTimeout
 		}))
-		s.net.Woven = a.d.HasArg("woven")
+		s.net.Merged = a.d.HasArg("woven")
 		if s.net.Derive = lane.Derive; lane.On.In(config.Own) {
 			s.net.Rows = erasure.Cut
 		}

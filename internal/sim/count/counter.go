@@ -13,7 +13,7 @@ const (
 	Any      Needs = iota // most runs
 	Staged                // scenarios, or runs of one protocol: random runs hardly ever do
 	Coded                 // a protocol that codes bodies
-	Woven                 // a protocol that merges the logs of several instances
+	Merged                // a protocol that merges the logs of several instances
 	Bodiless              // runs without bodies
 	Zoned                 // quorums by zones
 )

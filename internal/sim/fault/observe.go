@@ -24,7 +24,7 @@ func (w *World) Decided(s *node.MemberInstance, e *protocol.Entry) {
 	if e.Coded() {
 		decidedCoded(w, s.Member, s.Judges, e.Index)
 	}
-	if w.Set.Woven() && judge.SlotOf(e).Covers > 0 {
+	if w.Set.Merged() && judge.SlotOf(e).Covers > 0 {
 		judgeMerging(w, s.Instance, e.Index)
 	}
 }

@@ -77,7 +77,7 @@ func (s *Settings) drawStraggle(d draw.Chance) {
 	s.Think = max(s.Heartbeat/2, s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
 	s.Padding, s.Load.Bursts = min(s.Padding, 100), 0
 	s.Core.MaxUncommittedBytes = 1 << 20
-	if s.Woven() {
+	if s.Merged() {
 		s.Weave.Scatter, s.Weave.Move = 0.5+0.5*d.Share(), 0
 		s.Core.Leaders = [...]protocol.Leaders{
 			protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny, protocol.LeadersAny,
@@ -116,7 +116,7 @@ func straggle(w *World) {
 	case config.Joint() || !l.Settled():
 	case len(voters) < w.Set.Nodes:
 		regrow(w, l, &config)
-	case !w.Set.Woven():
+	case !w.Set.Merged():
 		restartBehind(w, l, voters, d)
 	case len(l.InForce) == 1:
 		n := 2 + d.Below(2)

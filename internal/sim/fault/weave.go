@@ -12,7 +12,7 @@ import (
 // Settings of instances whose logs are merged into one.
 
 func (s *Settings) drawWeave(d draw.Chance) {
-	if !s.Woven() {
+	if !s.Merged() {
 		return
 	}
 	w := &s.Weave
@@ -41,7 +41,7 @@ func (s *Settings) drawWeave(d draw.Chance) {
 // foundProfile draws whether a log of one instance that others may join begins with a profile. Without one it must not
 // get other instances before an operator has tuned it.
 func (s *Settings) foundProfile(d draw.Chance) {
-	if s.Single && s.Woven() && d.Yes(0.8) {
+	if s.Single && s.Merged() && d.Yes(0.8) {
 		s.Profile = protocol.Profile{Version: 1, Values: values(&s.Core)}
 	}
 }
@@ -50,7 +50,7 @@ func (s *Settings) describeWeave() string {
 	switch {
 	case s.Keyed:
 		return fmt.Sprintf("%d groups, leaders %q, stealing %s\n", s.Instances, s.Core.Leaders, wpaxos.Steal.In(s.Core.Own))
-	case !s.Woven():
+	case !s.Merged():
 		return ""
 	}
 	return fmt.Sprintf("%d instances, leaders %q, %.0f%% of batches anywhere, %.0f%% of waits seen late, "+

@@ -13,10 +13,10 @@ import (
 // Rules are the settings of a run that judges need.
 type Rules struct {
 	Core *protocol.Info
-	// Instances is the initial number of instances; 0: one, whose log is the global log. Woven: the global log is merged
+	// Instances is the initial number of instances; 0: one, whose log is the global log. Merged: the global log is merged
 	// from theirs, even if there is only one.
 	Instances int
-	Woven     bool
+	Merged    bool
 	// Single: it begins without rounds.
 	Single bool
 	// First is the cluster's initial membership.

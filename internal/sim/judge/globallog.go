@@ -30,7 +30,7 @@ func (c *Court) Reached(round protocol.Round) {
 // added is its progress in an instance.
 func (c *Court) Place(member protocol.MemberID, at, base *order.Cursor,
 	added func(protocol.InstanceID) protocol.Index) error {
-	if !c.rules.Woven {
+	if !c.rules.Merged {
 		return nil
 	}
 	cut := check.Cut{Round: uint64(at.Next.Round), Instance: uint64(at.Next.Instance), Position: uint64(at.Position)}

@@ -61,7 +61,7 @@ func beginApplying(m *Member, meta member.Meta, skip protocol.Position) {
 	a.m, a.base, a.saves = m, meta.Cursor, member.Saved{Newest: meta.Cursor}
 	a.toApply, a.toLoops, a.toPlans = line{m: m}, line{m: m}, line{m: m}
 	a.Queue.Limit = m.Own.ApplyBytes
-	if m.Own.Woven() || m.Own.grows() {
+	if m.Own.Merged() || m.Own.grows() {
 		a.Queue.Plans = apply.NewPlanner(&meta)
 		a.Queue.Plans.Mutant = m.Own.MutantName()
 	}

@@ -11,7 +11,7 @@ import (
 
 // The merging of instances into one log, and its judges.
 
-var slotsSkipped = count.New("skips", "skips", count.Woven)
+var slotsSkipped = count.New("skips", "skips", count.Merged)
 
 // Named returns the instance's name for the trace, if there may be several.
 func (w *Environment) Named(instance protocol.InstanceID) string {
@@ -81,7 +81,7 @@ func (s *MemberInstance) judgeCut(at protocol.Index) {
 
 // Gap returns the instance that is behind in the global log on this member; "" if none is.
 func (m *Member) Gap() string {
-	if !m.Env.Set.Woven() {
+	if !m.Env.Set.Merged() {
 		return ""
 	}
 	at := m.Applier.Cursor()

@@ -52,7 +52,7 @@ func (m *Member) JudgeBodyFiles() error {
 // Judge checks, at a tick, the messages that a leader has in flight, and how long its disk has been stalled.
 func (s *MemberInstance) Judge() {
 	m, w := s.Member, s.Member.Env
-	if w.Set.Woven() && s.ticked {
+	if w.Set.Merged() && s.ticked {
 		w.Violate(m.ID, s.Inst.Check())
 	}
 	// The leader there follows from the log, and is not judged here.

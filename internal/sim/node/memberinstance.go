@@ -109,9 +109,9 @@ func (s *MemberInstance) begin(session protocol.Session, rec *protocol.Recovered
 		RetryAfter: t.Election, GiveUp: t.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes, Backlog: set.Backlog, Codec: m.Env.Set.codec(),
 		Mutant: set.MutantName(),
 	}
-	if set.Woven() || set.grows() {
+	if set.Merged() || set.grows() {
 		begin := set.begin()
-		config.Woven, config.Alone = rec, !begin.Merged()
+		config.Merged, config.Alone = rec, !begin.Merged()
 	}
 	s.Inst = instance.NewInstance(config, s.Witness)
 	s.Hosted = instance.NewHosted(instance.HostedConfig{

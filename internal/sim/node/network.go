@@ -19,7 +19,7 @@ var (
 	messagesWithoutLink = count.New("messages_without_link", "messages without a link")
 	messagesLost        = count.New("messages_lost", "lost messages")
 	messagesDamaged     = count.New("messages_damaged", "damaged messages")
-	leadersMoved        = count.New("leaders_moved", "leaders moved", count.Woven)
+	leadersMoved        = count.New("leaders_moved", "leaders moved", count.Merged)
 )
 
 // Trip draws the delay of a message or a response.

@@ -16,9 +16,9 @@ import (
 // their parts of instances at positions in the global log, as in production.
 
 var (
-	membersReshaped = count.New("members_reshaped", "members reshaped", count.Woven)
-	reshapedAhead   = count.New("reshaped_ahead_of_the_state", "ahead of their state", count.Woven)
-	messagesEarly   = count.New("early_messages", "messages that waited for their instance", count.Woven)
+	membersReshaped = count.New("members_reshaped", "members reshaped", count.Merged)
+	reshapedAhead   = count.New("reshaped_ahead_of_the_state", "ahead of their state", count.Merged)
+	messagesEarly   = count.New("early_messages", "messages that waited for their instance", count.Merged)
 )
 
 // hosted lists the instances that run: active ones, and retired ones that still serve members that are behind.

@@ -179,8 +179,8 @@ func (s *Settings) firstConfig() protocol.Config {
 // ByKey reports whether the protocol orders commands only if they have a key in common.
 func (s *Settings) ByKey() bool { return s.Protocol.Core.Judged.ByKey }
 
-// Woven reports whether the global log is merged from instances, even from a single one.
-func (s *Settings) Woven() bool { return s.Instances > 0 && !s.Keyed }
+// Merged reports whether the global log is merged from instances, even from a single one.
+func (s *Settings) Merged() bool { return s.Instances > 0 && !s.Keyed }
 
 // grows reports whether other instances can join the one with which the log began.
 func (s *Settings) grows() bool { return !s.Keyed && s.Protocol.Grows(s.Core.Own) }
@@ -190,7 +190,7 @@ func (s *Settings) begin() order.Cursor {
 	if s.Keyed {
 		return order.BeginKeyed(s.Instances)
 	}
-	return order.Begin(max(1, s.Instances), s.Woven() && !s.Single)
+	return order.Begin(max(1, s.Instances), s.Merged() && !s.Single)
 }
 
 // newCore creates the protocol's core of a member.
@@ -281,7 +281,7 @@ func (s *Settings) GatherTime() time.Duration {
 // Rules returns the settings of the judges.
 func (s *Settings) Rules() judge.Rules {
 	return judge.Rules{
-		Core: s.Protocol.Core, Instances: s.Instances, Woven: s.Woven(), Single: s.Single, First: s.firstConfig(),
+		Core: s.Protocol.Core, Instances: s.Instances, Merged: s.Merged(), Single: s.Single, First: s.firstConfig(),
 		Quorums: s.JudgeQuorums(), BodyQuorums: s.bodyQuorums(),
 	}
 }

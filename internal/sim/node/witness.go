@@ -207,7 +207,7 @@ func (c *Witness) decided(e *protocol.Entry) error {
 	if e.Kind == protocol.EntryGroup && e.BodySize > 0 {
 		w.Count(BodiesByLanes)
 	}
-	if w.Set.Woven() {
+	if w.Set.Merged() {
 		w.Court.Weave.Decide(uint64(c.Part.Instance), judge.SlotOf(e))
 	}
 	if e.Kind == protocol.EntryBatch && e.Applicable() {

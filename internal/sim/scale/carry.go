@@ -85,10 +85,10 @@ func (l *loop) TakeBatch() *intake.Batch {
 
 func (l *loop) TakeReads() []*intake.ReadGroup { return nil }
 
-// Risen implements instance.Rounds, as Weave and Wanted do.
+// Risen implements instance.Rounds, as ReportRounds and Wanted do.
 func (l *loop) Risen() uint64 { return l.m.weaver.Risen }
 
-func (l *loop) Weave(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+func (l *loop) ReportRounds(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
 	wake = l.m.weaver.Set(t, wake)
 	return l.m.weaver.Want(l.instance), wake
 }

@@ -73,7 +73,7 @@ func newLoop(m *node, id protocol.InstanceID, meta *member.Meta) (*loop, error) 
 		RetryAfter: electionTimeout, GiveUp: giveUp, Depth: m.w.cfg.Depth, Backlog: instance.Backlog(m.w.cfg.Instances), Codec: m.w.protocol.Core.Codec,
 	}
 	if m.w.begin.Merged() {
-		config.Woven = &rec
+		config.Merged = &rec
 	}
 	l := &loop{m: m, instance: id}
 	l.inst = instance.NewInstance(config, &billed{core, l})

@@ -12,24 +12,29 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
+// open starts a member from a log with entries of these kinds behind a base. lanes is what its flags say.
+func open(config protocol.Config, lanes bool, kinds []protocol.EntryKind) (*raft.Raft, error) {
+	rec := protocol.Recovered{Base: protocol.Base{Index: 7, Term: 1, Config: config}}
+	for i, kind := range kinds {
+		e := protocol.Entry{Kind: kind}
+		if kind == protocol.EntryGeneration {
+			e = protocol.NewGeneration(1)
+		}
+		e.SealPayload()
+		e.Seal(protocol.Index(8+i), 1, make([]byte, protocol.HeadSize))
+		rec.Entries = append(rec.Entries, e)
+	}
+	return raft.New(protocol.Settings{Self: 1, Instance: protocol.FirstInstance, Heartbeat: time.Millisecond,
+		ElectionTimeout: 10 * time.Millisecond, Own: lane.On.Set(setting.Values{}, lanes)}, rec)
+}
+
 // What members accepted by lanes may be on their disks alone. So a log that has lanes is not opened without them. A log
 // without lanes opens with them, and so does a snapshot that has no section.
 func TestALogWithLanesIsNotOpenedWithout(t *testing.T) {
 	config := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}
 	config.Number()
 	opens := func(lanes bool, kinds ...protocol.EntryKind) error {
-		rec := protocol.Recovered{Base: protocol.Base{Index: 7, Term: 1, Config: config}}
-		for i, kind := range kinds {
-			e := protocol.Entry{Kind: kind}
-			if kind == protocol.EntryGeneration {
-				e = protocol.NewGeneration(1)
-			}
-			e.SealPayload()
-			e.Seal(protocol.Index(8+i), 1, make([]byte, protocol.HeadSize))
-			rec.Entries = append(rec.Entries, e)
-		}
-		_, err := raft.New(protocol.Settings{Self: 1, Instance: protocol.FirstInstance, Heartbeat: time.Millisecond,
-			ElectionTimeout: 10 * time.Millisecond, Own: lane.On.Set(setting.Values{}, lanes)}, rec)
+		_, err := open(config, lanes, kinds)
 		return err
 	}
 	require.NoError(t, opens(false, protocol.EntryNoop))
@@ -46,18 +51,7 @@ func TestTheProfileDecides(t *testing.T) {
 		config := protocol.Config{Members: []protocol.Member{{ID: 1}}}
 		config.Number()
 		config.Profile = protocol.Profile{Version: 1, Values: lane.On.Set(setting.Values{}, profile)}
-		rec := protocol.Recovered{Base: protocol.Base{Index: 7, Term: 1, Config: config}}
-		for i, kind := range kinds {
-			e := protocol.Entry{Kind: kind}
-			if kind == protocol.EntryGeneration {
-				e = protocol.NewGeneration(1)
-			}
-			e.SealPayload()
-			e.Seal(protocol.Index(8+i), 1, make([]byte, protocol.HeadSize))
-			rec.Entries = append(rec.Entries, e)
-		}
-		core, err := raft.New(protocol.Settings{Self: 1, Instance: protocol.FirstInstance, Heartbeat: time.Millisecond,
-			ElectionTimeout: 10 * time.Millisecond, Own: lane.On.Set(setting.Values{}, flags)}, rec)
+		core, err := open(config, flags, kinds)
 		require.NoError(t, err)
 		return core.Status().Lanes != nil
 	}
