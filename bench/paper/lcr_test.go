@@ -176,7 +176,7 @@ type kind struct {
 func inSmall(cases []Case, seen map[kind]bool) (small []Case) {
 	for _, c := range cases {
 		w := &c.Work
-		c.Setup.Members, c.Setup.Heartbeat = 3, 100*time.Millisecond
+		c.Setup.Members, c.Setup.Heartbeat, c.Setup.SnapshotBytes = 3, 100*time.Millisecond, 16<<20
 		k := kind{c.Setup, w.At, w.Rate > 0, w.Of > 0, w.Blind > 0, w.Confirmed, w.Leader > 1, w.Faults != nil}
 		if _, given := k.setup.Values.Get("epochs"); given {
 			k.setup.set("epochs=any") // the number of slots makes no difference

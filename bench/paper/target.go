@@ -56,8 +56,8 @@ const (
 	startTimeout     = 30 * time.Second
 	// warmUp is the number of requests to a new cluster before any are measured.
 	warmUp = 64
-	// memberBytes is the disk space that a member reserves, a segment of its log, and as much again if it gets bodies.
-	memberBytes = 64 << 20
+	// A member reserves a segment of its log, and as much again if it gets bodies.
+	leastSegment, mostSegment = 4 << 20, 64 << 20
 	// cacheBytes is the size of a member's cache of whole bodies.
 	cacheBytes = 32 << 20
 )
@@ -378,10 +378,11 @@ func spaceFor(cases []Case, rounds int) (clusters int, need int64) {
 		logs[c.Setup] = logs[c.Setup] || c.Work.For > 0 && c.Work.Body == 0
 	}
 	for s, bytes := range bodies {
-		each := int64(memberBytes)
-		kept := 2 * int64(cmp.Or(s.SnapshotBytes, 256<<20)) // older data is removed
+		snapshot := cmp.Or(int64(s.SnapshotBytes), 256<<20)
+		segment := min(max(snapshot/4, leastSegment), mostSegment)
+		each, kept := segment, 2*snapshot // older data is removed
 		if bytes > 0 {
-			each += memberBytes + min(bytes, kept)
+			each += segment + min(bytes, kept)
 		}
 		if logs[s] {
 			each += kept

@@ -296,13 +296,13 @@ func TestSpaceFor(t *testing.T) {
 		{Setup: small, Work: Work{Requests: 1000}}, {Setup: small, Work: Work{Requests: 5}},
 		{Setup: large, Work: Work{Requests: 8, Body: 1 << 20}, Times: 2}, {Setup: large, Work: Work{Requests: 1}},
 	}, 1)
-	if want := int64(5*64+7*(128+16)) << 20 * 5 / 4; clusters != 2 || need != want {
+	if want := int64(5*64+7*(8+16)) << 20 * 5 / 4; clusters != 2 || need != want {
 		t.Errorf("%d clusters, %d bytes, want %d", clusters, need, want)
 	}
-	if _, need := spaceFor([]Case{{Setup: large, Work: Work{For: 1, Body: 1}}}, 1); need != 7*(128+20)<<20*5/4 {
+	if _, need := spaceFor([]Case{{Setup: large, Work: Work{For: 1, Body: 1}}}, 1); need != 7*(8+20)<<20*5/4 {
 		t.Errorf("%d bytes for work without an end", need)
 	}
-	if _, need := spaceFor([]Case{{Setup: large, Work: Work{For: 1, Clients: 1}}}, 1); need != 7*(64+20)<<20*5/4 {
+	if _, need := spaceFor([]Case{{Setup: large, Work: Work{For: 1, Clients: 1}}}, 1); need != 7*(4+20)<<20*5/4 {
 		t.Errorf("%d bytes for a log without an end", need)
 	}
 }

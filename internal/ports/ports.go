@@ -10,7 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"syscall"
 )
 
@@ -57,26 +57,39 @@ func Explain(err error) error {
 	return busy
 }
 
-const low, high = 10000, 32000 // of Free
+const (
+	low, high = 10000, 32000 // of Free
+	block     = 50           // ports that a process claims at once
+)
 
-// next counts the ports that Free has tried, from a start of this process's own.
-var next = func() *atomic.Uint32 {
-	n := &atomic.Uint32{}
-	n.Store(rand.Uint32N(high - low))
-	return n
-}()
+// own are the ports of this process.
+var own claims
+
+// claims are ports that no other process gets from Free.
+type claims struct {
+	sync.Mutex
+	blocks []net.PacketConn // stay claimed until the process ends
+	ports  []int            // of these blocks, not tried yet
+	next   int              // block to be claimed next
+}
 
 // Free returns n ports on which nothing listens on host. They are below the range that systems use for outgoing
-// connections, so they stay free until they are asked for. Free itself returns a port a second time only when it has
-// tried all others.
+// connections, so they stay free until they are asked for. While this process runs, Free returns them to no other
+// process, and to this one a second time only when it has tried all others.
 func Free(host string, n int) ([]int, error) {
+	own.Lock()
+	defer own.Unlock()
 	var found []int
 	for range 100 * n {
-		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(low+int(next.Add(1)%(high-low)))))
+		port, ok := own.take()
+		if !ok {
+			break
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 		if err != nil {
 			continue
 		}
-		found = append(found, l.Addr().(*net.TCPAddr).Port)
+		found = append(found, port)
 		if err := l.Close(); err != nil {
 			return nil, err
 		}
@@ -85,4 +98,44 @@ func Free(host string, n int) ([]int, error) {
 		}
 	}
 	return nil, fmt.Errorf("no %d free ports on %s between %d and %d", n, host, low, high)
+}
+
+// take returns the next port. It returns ports again when there is no other block.
+func (c *claims) take() (port int, ok bool) {
+	if len(c.ports) == 0 && !c.claim() {
+		for _, b := range c.blocks {
+			c.add(b)
+		}
+	}
+	if len(c.ports) == 0 {
+		return 0, false
+	}
+	port, c.ports = c.ports[0], c.ports[1:]
+	return port, true
+}
+
+// claim claims one block more: it binds the block's first UDP port. No other process can bind it, and the system
+// releases it when this process ends, however it ends. TCP ports of the same numbers are not affected.
+func (c *claims) claim() bool {
+	const blocks = (high - low) / block
+	if len(c.blocks) == 0 {
+		c.next = rand.IntN(blocks)
+	}
+	for range blocks {
+		first := low + c.next%blocks*block
+		c.next++
+		if conn, err := net.ListenPacket("udp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(first))); err == nil {
+			c.blocks = append(c.blocks, conn)
+			c.add(conn)
+			return true
+		}
+	}
+	return false
+}
+
+func (c *claims) add(claimed net.PacketConn) {
+	first := claimed.LocalAddr().(*net.UDPAddr).Port
+	for port := first; port < first+block; port++ {
+		c.ports = append(c.ports, port)
+	}
 }

@@ -45,3 +45,28 @@ func TestExplainLeavesOtherErrorsAlone(t *testing.T) {
 	other := errors.New("another error")
 	require.Equal(t, other, Explain(other))
 }
+
+// Two processes never get the same ports, even if neither listens on its own yet.
+func TestPortsOfAnotherProcessAreNotFree(t *testing.T) {
+	var other claims
+	defer func() {
+		for _, b := range other.blocks {
+			require.NoError(t, b.Close())
+		}
+	}()
+	theirs := map[int]bool{}
+	for range 2 * block {
+		port, ok := other.take()
+		require.True(t, ok)
+		require.False(t, theirs[port])
+		theirs[port] = true
+	}
+	own.Lock()
+	own.ports, own.next = nil, other.next-2 // the blocks of the other process are tried next
+	own.Unlock()
+	ours, err := Free("127.0.0.1", 2*block)
+	require.NoError(t, err)
+	for _, port := range ours {
+		require.False(t, theirs[port], "port %d has two owners", port)
+	}
+}
