@@ -38,3 +38,26 @@ func TestAnotherClusterOfTheSameMembersIsFoundOut(t *testing.T) {
 		})
 	}
 }
+
+// TestAFailedHandshakeGivesALineage: a member that joins has a handshake with one that joined another cluster. That
+// one stops in it, because its disk fails, so there is no link. The lineage of the other cluster stays nevertheless,
+// before the member's own cluster has one. The judge has to know that the member belongs to the other cluster.
+func TestAFailedHandshakeGivesALineage(t *testing.T) {
+	const lineage = 7
+	s := newStage(t, 3, "", nil)
+	s.crash(1, 2, 3) // before there is a log
+	four, five := s.Member(fault.AddMember(s.World).ID), s.Member(fault.AddMember(s.World).ID)
+	s.start(four.ID)
+	four.Misled, s.OtherLineage = true, lineage
+	require.NoError(t, four.Handshakes.Relate(1, lineage, 0))
+	four.Disk.FailSync = true
+	s.start(five.ID)
+	s.until("its disk fails in the handshake", func() bool { return !four.Up })
+	require.Equal(t, uint64(lineage), five.Handshakes.Lineage())
+	require.True(t, five.Misled)
+	s.start(1, 2, 3)
+	s.elect(1)
+	s.wait(3)
+	require.False(t, five.Misled, "the operator gives it an empty disk")
+	s.passes()
+}

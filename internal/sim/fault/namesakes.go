@@ -152,12 +152,13 @@ func mislead(w *World, s *otherWorld) {
 	}
 	m := node.NewMember(&w.Environment, protocol.MemberID(len(w.Members)+1))
 	m.Join, m.Misled, s.misled = true, true, m
+	w.OtherLineage = s.Members[0].Handshakes.Lineage()
 	w.Members = append(w.Members, m)
 	w.Boot(m)
 	if !m.Up {
 		return
 	}
-	if err := m.Handshakes.Relate(1, s.Members[0].Handshakes.Lineage(), 0); err != nil {
+	if err := m.Handshakes.Relate(1, w.OtherLineage, 0); err != nil {
 		w.Violate(m.ID, err)
 	}
 	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.From(mistakenMembers).Below(2)]

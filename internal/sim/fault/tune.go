@@ -64,11 +64,10 @@ func (s *Settings) describeTunes() string {
 	return fmt.Sprintf("tunes: election timeouts from %s on, %.0f%% are followed by others\n", s.Quickest, 100*s.Tunes.Follow)
 }
 
-// tune has an operator change settings, or two operators at the same time. A run with another cluster of the same
-// names has none yet: see docs/reports/reliability.md, "What is left".
+// tune has an operator change settings, or two operators at the same time.
 func tune(w *World) {
 	d, l := w.From(tunesInRun), w.Leader()
-	if l == nil || w.Set.Namesakes != noNamesakes {
+	if l == nil {
 		return
 	}
 	profile := l.Of(node.FirstInstance).Witness.Latest.Config.Profile

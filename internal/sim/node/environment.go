@@ -30,6 +30,8 @@ type Environment struct {
 	// Route, if set, is the instance that takes all batches.
 	Route protocol.InstanceID
 	Calm  bool // no more faults: the second phase
+	// OtherLineage is the lineage of another cluster of the same members, which some members joined; 0: none did.
+	OtherLineage uint64
 }
 
 // Member returns the member with that id.

@@ -99,6 +99,8 @@ func Related(from, to *Member) bool {
 	tells := to.Handshakes.Lineage()
 	related := to.Handshakes.Relate(from.ID, from.Handshakes.Lineage(), from.Handshakes.Founders()) == nil &&
 		from.Handshakes.Relate(to.ID, tells, to.Handshakes.Founders()) == nil
+	joinsOther(from)
+	joinsOther(to)
 	compareEarly(from)
 	compareEarly(to)
 	return related
@@ -149,6 +151,19 @@ func followsOther(m, o *Member) {
 	case !o.Misled || m.Misled:
 	case !m.Join || m.HasLog():
 		m.Env.Violate(m.ID, fmt.Errorf("has a link with %s, which joined another cluster", o.ID))
+	default:
+		m.Misled = true
+		m.Env.Observer.Misled(m)
+	}
+}
+
+// joinsOther judges a member that has the lineage of the other cluster, as followsOther does. A handshake gives a
+// joining member a lineage also if there is no link then, for example because the other member stops.
+func joinsOther(m *Member) {
+	switch other := m.Env.OtherLineage; {
+	case other == 0 || m.Misled || m.Handshakes.Lineage() != other:
+	case !m.Join || m.HasLog():
+		m.Env.Violate(m.ID, fmt.Errorf("has the lineage %016x of another cluster", other))
 	default:
 		m.Misled = true
 		m.Env.Observer.Misled(m)

@@ -22,7 +22,7 @@ type Observer interface {
 	Failed(m *Member, err error)
 	// Expelled: a member stops because it was removed from the cluster.
 	Expelled(m *Member, why *member.ExpelledError)
-	// Misled: a member got a link to another cluster of the same members.
+	// Misled: a member got the lineage of another cluster of the same members, or a link to it.
 	Misled(m *Member)
 	// Loses reports whether a message is lost on a link that is not cut.
 	Loses(m *protocol.Message) bool

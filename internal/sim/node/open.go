@@ -63,6 +63,7 @@ func (m *Member) Start() error {
 	if m.relink(); !m.Up {
 		return nil
 	}
+	joinsOther(m)
 	at := m.Applier.Cursor()
 	if why := instance.Expelled(&at, m.Statuses()); why != nil {
 		m.Env.Observer.Expelled(m, why)
