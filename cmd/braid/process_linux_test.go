@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -214,30 +211,14 @@ func launched(t *testing.T, env []string, dir string, args ...string) *cluster {
 	return c
 }
 
-// clusters counts the clusters with ports, from a start that depends on this process.
-var clusters = func() *atomic.Uint32 {
-	n := &atomic.Uint32{}
-	n.Store(rand.Uint32N(1000))
-	return n
-}()
-
 // basePort is the first port of a new cluster. Clusters that run at the same time have no common port, even while
-// members are down, and package ports gives none of these to others.
+// members are down.
 func basePort(t *testing.T) int {
 	t.Helper()
-	const low, high, size = 4000, 10000, 60
-	for range (high - low) / size {
-		base := low + size*int(clusters.Add(1))%(high-low)
-		free := true
-		for port := base; port < base+size && free; port++ {
-			free = ports.Check(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) == nil
-		}
-		if free {
-			return base
-		}
-	}
-	require.Fail(t, "no free ports")
-	return 0
+	base, release, err := ports.Range("127.0.0.1")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, release()) })
+	return base
 }
 
 // next waits for an event of a kind and records the processes that start meanwhile.

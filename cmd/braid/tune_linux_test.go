@@ -3,17 +3,19 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/bench/workload"
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/testsize"
+	"github.com/braidlog/braid/server"
 )
 
 // tuned is a kind of cluster, and the settings that are tuned one after the other while clients use it.
@@ -141,30 +143,35 @@ func (w *writers) forgetPause() {
 	w.longest = 0
 }
 
-// TestKillsWhileTuning kills the leader and followers at any time around a change of settings. No acknowledged write
-// is lost, and at the end all members have the same profile.
+// killSteps are times, in milliseconds, after which members that are 20 ms apart are at one of the steps of a change of
+// settings: the leader alone holds it, a majority holds it and the leader does not know, the leader has applied it, all
+// members have, and the same of a second change, which follows a fence or a plan.
+var killSteps = []time.Duration{5, 30, 50, 70, 90, 130}
+
+// killRuns counts runs of TestKillsWhileTuning: with -count=12 each change meets each kill.
+var killRuns atomic.Int32
+
+// TestKillsWhileTuning kills the leader, or a follower, at a step of a change of settings. No acknowledged write is
+// lost, and at the end all members have the same profile.
 func TestKillsWhileTuning(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
+	first := int(killRuns.Add(1)) - 1
 	for _, k := range tunings {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			c := up(t, dataDir(t), append(k.flags, "--restart", "--nodes=3")...)
+			c := up(t, dataDir(t), append(k.flags, "--restart", "--nodes=3", "--net=latency=20ms")...)
 			w := write(t, c)
-			random := rand.New(rand.NewPCG(1, 2))
 			for round, settings := range k.tunes {
-				victim := c.leader()
+				turn := round + first
+				leader := c.leader()
+				victim := leader
 				for name := range c.pids {
-					if round%2 == 1 && name != victim {
+					if turn%2 == 1 && name != leader {
 						victim = name
 						break
 					}
 				}
-				wait := time.Duration(random.IntN(40)) * time.Millisecond
-				tune, _ := begin(t, "", append([]string{"tune", "--endpoints", strings.Join(c.endpoints, ",")},
-					strings.Fields(settings)...)...)
-				time.AfterFunc(wait, func() { kill(t, c.pids[victim]) })
-				require.Equal(t, victim, c.next(launch.Serving).Member)
-				tune.exit() // it may fail: its member may be the one that crashed
+				c.tuneAndKill(settings, leader, victim, killSteps[turn/2%len(killSteps)]*time.Millisecond)
 				c.tune(settings)
 				more := w.total() + 100
 				eventually(t, "writes after "+settings, func(context.Context) bool { return w.total() > more })
@@ -173,14 +180,91 @@ func TestKillsWhileTuning(t *testing.T) {
 			for _, endpoint := range c.endpoints {
 				w.check(t, c.client(endpoint))
 			}
-			eventually(t, "one profile", func(context.Context) bool {
-				versions := map[uint64]bool{}
-				all := c.members()
-				for _, m := range all {
-					versions[m.Profile] = true
+			c.oneProfile()
+		})
+	}
+}
+
+// tuneAndKill asks the leader for a change, kills the victim after some time, and waits until the victim serves again.
+// The change may fail: the leader may be the one that crashed.
+func (c *cluster) tuneAndKill(settings, leader, victim string, after time.Duration) {
+	c.t.Helper()
+	set, err := parsePairs(strings.Fields(settings), "NAME=VALUE")
+	require.NoError(c.t, err)
+	conn := c.client(strings.TrimPrefix(c.clients[leader], "http://")).ActiveConnection()
+	ctx, cancel := context.WithTimeout(c.t.Context(), testTimeout)
+	defer cancel()
+	_, err = server.Tune(ctx, conn, braid.Tuning{}) // the connection is made
+	require.NoError(c.t, err)
+	asked := make(chan error, 1)
+	pid := c.pids[victim]
+	time.AfterFunc(after, func() { kill(c.t, pid) })
+	go func() {
+		_, err := server.Tune(ctx, conn, braid.Tuning{Set: set})
+		asked <- err
+	}()
+	require.Equal(c.t, victim, c.next(launch.Serving).Member)
+	cancel()
+	if err := <-asked; err != nil {
+		c.t.Logf("%s, %s killed after %s: %v", settings, victim, after, err)
+	}
+}
+
+// oneProfile waits until all members have applied the same profile and have the same instances.
+func (c *cluster) oneProfile() {
+	c.t.Helper()
+	type profile struct {
+		version   uint64
+		instances int
+	}
+	eventually(c.t, "one profile", func(context.Context) bool {
+		profiles, all := map[profile]bool{}, c.members()
+		for _, m := range all {
+			profiles[profile{m.Profile, len(m.Instances)}] = true
+		}
+		return len(all) == len(c.endpoints) && len(profiles) == 1
+	})
+}
+
+// TestTuneWithAMemberAwayAndAJoiner changes settings while one member is down, adds one in the middle of it, and starts
+// the first one again, whose log ends before all changes.
+func TestTuneWithAMemberAwayAndAJoiner(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
+	for _, k := range tunings {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			c := unstarted(t)
+			c.more = append([]string{"--snapshot-bytes=20000"}, k.flags...)
+			c.start(1, 2, 3)
+			for i := 1; i <= 3; i++ {
+				c.healthy(i)
+			}
+			running := &cluster{invocation: c.running[1], endpoints: []string{c.flags[1].client, c.flags[2].client}}
+			w := write(t, running)
+			eventually(t, "writes", func(context.Context) bool { return w.total() > 200 })
+			c.kill(3)
+			joiner := newServeFlags(t)
+			joiner.name = "m4"
+			for i, settings := range k.tunes {
+				if i == len(k.tunes)/2 {
+					ok(t, "ctl", "--endpoints", c.flags[1].client, "member", "add", "m4",
+						"--peer-urls", "http://"+joiner.peer)
+					begin(t, "", joiner.args(append([]string{"--initial-cluster-state=existing", "--join",
+						"http://" + c.flags[1].client}, k.flags...)...)...)
 				}
-				return len(all) == 3 && len(versions) == 1
-			})
+				running.tune(settings)
+				more := w.total() + 100
+				eventually(t, "writes after "+settings, func(context.Context) bool { return w.total() > more })
+			}
+			eventually(t, "health of the joiner", func(ctx context.Context) bool { return healthy(ctx, joiner.client) })
+			c.start(3)
+			c.healthy(3)
+			w.end()
+			running.endpoints = append(running.endpoints, c.flags[3].client, joiner.client)
+			running.oneProfile()
+			for _, endpoint := range running.endpoints {
+				w.check(t, running.client(endpoint))
+			}
 		})
 	}
 }

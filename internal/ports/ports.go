@@ -58,8 +58,10 @@ func Explain(err error) error {
 }
 
 const (
+	rangeLow  = 4000         // of Range
+	rangeSize = 60           // ports that Range returns
 	low, high = 10000, 32000 // of Free
-	block     = 50           // ports that a process claims at once
+	block     = 50           // ports that Free claims at once
 )
 
 // own are the ports of this process.
@@ -114,8 +116,7 @@ func (c *claims) take() (port int, ok bool) {
 	return port, true
 }
 
-// claim claims one block more: it binds the block's first UDP port. No other process can bind it, and the system
-// releases it when this process ends, however it ends. TCP ports of the same numbers are not affected.
+// claim claims one block more.
 func (c *claims) claim() bool {
 	const blocks = (high - low) / block
 	if len(c.blocks) == 0 {
@@ -124,7 +125,7 @@ func (c *claims) claim() bool {
 	for range blocks {
 		first := low + c.next%blocks*block
 		c.next++
-		if conn, err := net.ListenPacket("udp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(first))); err == nil {
+		if conn, ok := claim(first); ok {
 			c.blocks = append(c.blocks, conn)
 			c.add(conn)
 			return true
@@ -133,9 +134,46 @@ func (c *claims) claim() bool {
 	return false
 }
 
+// claim claims the ports from first on: it binds the UDP port first. No other process can bind it, and the system
+// releases it when this process ends, however it ends. TCP ports of the same numbers are not affected.
+func claim(first int) (net.PacketConn, bool) {
+	conn, err := net.ListenPacket("udp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(first)))
+	return conn, err == nil
+}
+
 func (c *claims) add(claimed net.PacketConn) {
 	first := claimed.LocalAddr().(*net.UDPAddr).Port
 	for port := first; port < first+block; port++ {
 		c.ports = append(c.ports, port)
 	}
+}
+
+// Range returns the first of 60 ports in a row on which nothing listens on host. No process gets any of them from Range
+// or Free until release is called or this process ends.
+func Range(host string) (first int, release func() error, err error) {
+	const ranges = (low - rangeLow) / rangeSize
+	start := rand.IntN(ranges)
+	for i := range ranges {
+		first = rangeLow + (start+i)%ranges*rangeSize
+		conn, ok := claim(first)
+		if !ok {
+			continue
+		}
+		if allFree(host, first, rangeSize) {
+			return first, conn.Close, nil
+		}
+		if err := conn.Close(); err != nil {
+			return 0, nil, err
+		}
+	}
+	return 0, nil, fmt.Errorf("no %d free ports in a row on %s between %d and %d", rangeSize, host, rangeLow, low)
+}
+
+func allFree(host string, first, n int) bool {
+	for port := first; port < first+n; port++ {
+		if Check(net.JoinHostPort(host, strconv.Itoa(port))) != nil {
+			return false
+		}
+	}
+	return true
 }

@@ -70,3 +70,18 @@ func TestPortsOfAnotherProcessAreNotFree(t *testing.T) {
 		require.False(t, theirs[port], "port %d has two owners", port)
 	}
 }
+
+func TestRangesAreApart(t *testing.T) {
+	first, release, err := Range("127.0.0.1")
+	require.NoError(t, err)
+	_, ok := claim(first)
+	require.False(t, ok, "another process gets the same range")
+	next, releaseNext, err := Range("127.0.0.1")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, max(first-next, next-first), rangeSize)
+	require.NoError(t, releaseNext())
+	require.NoError(t, release())
+	conn, ok := claim(first)
+	require.True(t, ok, "a range is free again")
+	require.NoError(t, conn.Close())
+}
