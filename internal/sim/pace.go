@@ -54,18 +54,20 @@ func demandPace(w *fault.World, alive []*node.Member) {
 	w.RunUntil(w.Now()+time.Duration(c.left)*paceLimit(w), func() bool { return c.left == 0 })
 }
 
-// rested waits for the end of earlier slow work: syncs that began on slow disks, and work that waits for them. It
-// reports whether frames that waited for narrow links have arrived, too: others wait behind them, perhaps for long.
+// rested waits for the end of earlier slow work: syncs that began on slow disks, events that a pause delayed, and work
+// that waits for them. It reports whether frames that waited for narrow links have arrived, too: others wait behind
+// them, perhaps for long.
 func rested(w *fault.World, members []*node.Member) bool {
 	w.RunUntil(sluggish(w, members)+2*w.Set.Election, func() bool { return false })
 	return !w.Net.Backed(w.Now() + w.Set.DelayMax)
 }
 
-// sluggish returns the end of the last sync of these members that began while their disks were slow, or now.
+// sluggish returns the end of the last sync of these members that began while their disks were slow, and of the last
+// event that a pause delayed, or now.
 func sluggish(w *fault.World, members []*node.Member) time.Duration {
 	until := w.Now()
 	for _, m := range members {
-		until = max(until, m.Sluggish)
+		until = max(until, m.Sluggish, m.Still())
 	}
 	return until
 }

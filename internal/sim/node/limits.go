@@ -61,7 +61,7 @@ func (s *MemberInstance) Judge() {
 	}
 	now := s.Inst.Core().Status()
 	s.judgePrompt(&now)
-	awake := time.Duration(float64(w.Now()-m.still()) * m.rate) // since the last pause of the process itself
+	awake := time.Duration(float64(w.Now()-m.Still()) * m.rate) // since the last pause of the process itself
 	if d := min(m.Clock()-s.unwritten, awake); s.unwritten != 0 && d > (protocol.StallTimeouts+1)*w.Set.Election {
 		w.Violate(m.ID, fmt.Errorf("it leads instance %d, and its disk has stood still for %s", s.Instance, d))
 	}

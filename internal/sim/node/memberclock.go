@@ -68,8 +68,8 @@ func (p *process) sameLife(life int, do func()) {
 	}
 }
 
-// still returns the end of the process's pause, or of the delays that follow from it.
-func (p *process) still() time.Duration { return max(p.Paused, p.delayed) }
+// Still returns the end of the process's pause, or of the delays that follow from it.
+func (p *process) Still() time.Duration { return max(p.Paused, p.delayed) }
 
 // tickLater schedules the next tick. A process that was paused finds a tick, messages and clients' requests at the
 // same time when it resumes. It may process them in any order.
@@ -79,6 +79,7 @@ func (m *Member) tickLater(d time.Duration) {
 		switch {
 		case !m.Up || m.Life != life:
 		case m.Paused > w.Now():
+			m.delayed = max(m.delayed, m.Paused)
 			m.tickLater(m.Paused - w.Now() + w.hop())
 		default:
 			m.tick()

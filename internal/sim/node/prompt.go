@@ -65,7 +65,7 @@ func (s *MemberInstance) holdsSince(o *Member) (time.Duration, bool) {
 		return 0, false
 	}
 	p.holds[o.ID] = h
-	return max(h.since, m.still(), o.still()), true // no member was checked while it was paused
+	return max(h.since, m.Still(), o.Still()), true // no member was checked while it was paused
 }
 
 // Promptness is the maximal time to commit an entry that a majority has.

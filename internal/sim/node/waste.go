@@ -155,7 +155,7 @@ func (w *Environment) wrongs(a, b *Member, instance protocol.InstanceID) int {
 
 // hampered reports whether a member or its disk is slower than it should be.
 func (w *Environment) hampered(m *Member) bool {
-	return m.Slow || m.Disk.Full || max(m.still(), m.Stalled, m.Sluggish) > w.Now()
+	return m.Slow || m.Disk.Full || max(m.Still(), m.Stalled, m.Sluggish) > w.Now()
 }
 
 // cuts checks that a leader does not cut its log beyond a snapshot that is being sent to a member, if the member is
