@@ -46,7 +46,7 @@ const restripeTimeouts = 60
 // ShapedAt reports whether a member that has applied the first instance's log so far knows of all bodies of
 // instances that are retired. Other instances' logs account for their own bodies alone.
 func ShapedAt(s *protocol.Settings, log *raftlog.Log, applied protocol.Index) bool {
-	return s.Instance != protocol.FirstInstance || applied >= log.Shaped
+	return s.Instance != protocol.FirstInstance || applied >= log.Shaped()
 }
 
 // accounts reports whether what a member says of its bodies covers those of retired instances.

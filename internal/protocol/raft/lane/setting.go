@@ -24,7 +24,7 @@ func (v *View) off(next *protocol.Config) bool {
 // incarnations in another instance.
 func (l *Lanes) Possible(v *View, next *protocol.Config) bool {
 	on := next.Profile.Version > 0 && On.In(next.Profile.Values)
-	return !on || v.On || l != nil && v.Log.Shaped == 0
+	return !on || v.On || l != nil && v.Log.Shaped() == 0
 }
 
 // Idle reports whether there is nothing to do for lanes: they are off, and all are closed and given up.

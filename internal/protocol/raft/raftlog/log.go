@@ -22,9 +22,9 @@ type Log struct {
 	LastTerm protocol.Term
 	// chunks hold Base+1 … Last without gap; none is empty.
 	chunks []chunk
-	// Shaped is the last EntryReshape; 0: there was none. If entries before the log's first are not
-	// known, it is the base of a merged log; ≤ last.
-	Shaped protocol.Index
+	// reshapes are the EntryReshapes after the base, and the last one before that, ascending. If the entries before the
+	// base of a merged log are not known, the base counts as one.
+	reshapes []protocol.Index
 
 	// resident is the sum of the chunks' resident. It exceeds limit by no more than what
 	// is not durable yet plus two chunks.
@@ -75,9 +75,17 @@ func Empty(base protocol.Index, term protocol.Term, limit int) Log {
 func After(base *protocol.Base, limit int) Log {
 	l := Empty(base.Index, base.Term, limit)
 	if base.Round > 0 {
-		l.Shaped = base.Index
+		l.reshapes = []protocol.Index{base.Index}
 	}
 	return l
+}
+
+// Shaped is the last EntryReshape; 0: there was none. If it is before the base and not known, it is the base.
+func (l *Log) Shaped() protocol.Index {
+	if n := len(l.reshapes); n > 0 {
+		return l.reshapes[n-1]
+	}
+	return 0
 }
 
 // Append adds the entry after the last one.
@@ -86,7 +94,7 @@ func (l *Log) Append(e protocol.Entry) {
 		panic(fmt.Sprintf("raft: append of %d after %d", e.Index, l.Last))
 	}
 	if e.Kind == protocol.EntryReshape {
-		l.Shaped = e.Index
+		l.reshapes = append(l.reshapes, e.Index)
 	}
 	n := len(l.chunks)
 	if n == 0 || l.chunks[n-1].packed != nil || l.chunks[n-1].n >= chunkEntries ||
@@ -279,7 +287,9 @@ func (l *Log) slice(lo, hi protocol.Index) []protocol.Entry {
 
 // Truncate removes the entries from i on.
 func (l *Log) Truncate(i protocol.Index) {
-	l.Shaped = min(l.Shaped, i-1)
+	for l.Shaped() >= i {
+		l.reshapes = l.reshapes[:len(l.reshapes)-1]
+	}
 	for len(l.chunks) > 0 && l.Last >= i {
 		k := len(l.chunks) - 1
 		c := &l.chunks[k]
@@ -319,6 +329,11 @@ func (l *Log) Compact(i protocol.Index) {
 		l.shed = 0
 	}
 	l.span, l.opened = nil, nil
+	past := 0
+	for past+1 < len(l.reshapes) && l.reshapes[past+1] <= i {
+		past++
+	}
+	l.reshapes = slices.Delete(l.reshapes, 0, past)
 }
 
 // replace gives a chunk other entries, not packed and not none.
@@ -407,7 +422,21 @@ func (l *Log) Check() error {
 		return fmt.Errorf("log: ends at %d of term %d with %d bytes, says %d of term %d with %d",
 			next-1, term, resident, l.Last, l.LastTerm, l.resident)
 	}
-	return nil
+	return l.checkReshapes()
+}
+
+func (l *Log) checkReshapes() error {
+	for k, at := range l.reshapes {
+		if at > l.Last || k > 0 && (at <= l.Base || at <= l.reshapes[k-1]) {
+			return fmt.Errorf("log: reshapes at %d, from %d to %d", l.reshapes, l.Base, l.Last)
+		}
+	}
+	return l.Newest(func(e *protocol.Entry) error {
+		if e.Kind == protocol.EntryReshape && !slices.Contains(l.reshapes, e.Index) {
+			return fmt.Errorf("log: the reshape at %d is not known", e.Index)
+		}
+		return nil
+	})
 }
 
 func (c *chunk) check() error {

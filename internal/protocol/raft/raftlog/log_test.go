@@ -17,6 +17,7 @@ type dumbLog struct {
 	base    protocol.Index
 	baseT   protocol.Term
 	entries []protocol.Entry
+	before  protocol.Index // the last reshape up to the base
 }
 
 func (d *dumbLog) last() protocol.Index { return d.base + protocol.Index(len(d.entries)) }
@@ -38,6 +39,16 @@ func (d *dumbLog) back(i protocol.Index, t protocol.Term) (protocol.Index, proto
 		}
 	}
 	return d.base, d.baseT
+}
+
+// shaped is the last reshape up to an entry, which is after the base.
+func (d *dumbLog) shaped(last protocol.Index) protocol.Index {
+	for i := last; i > d.base; i-- {
+		if d.entries[i-d.base-1].Kind == protocol.EntryReshape {
+			return i
+		}
+	}
+	return d.before
 }
 
 func randomEntry(rng *rand.Rand, index protocol.Index, term protocol.Term) protocol.Entry {
@@ -149,6 +160,7 @@ func TestLogAgainstASlice(t *testing.T) {
 			case 2:
 				if i := d.base + protocol.Index(rng.IntN(len(d.entries)+1)); rng.IntN(3) == 0 {
 					d.baseT, _ = d.term(i)
+					d.before = d.shaped(i)
 					d.entries, d.base = d.entries[i-d.base:], i
 					l.Compact(i)
 				}
@@ -164,6 +176,7 @@ func TestLogAgainstASlice(t *testing.T) {
 			}
 			require.NoError(t, l.Check())
 			require.Equal(t, d.last(), l.Last)
+			require.Equal(t, d.shaped(d.last()), l.Shaped())
 			i, tt := protocol.Index(rng.IntN(int(d.last())+3)), protocol.Term(rng.IntN(int(term)+2))
 			wantT, wantOK := d.term(i)
 			gotT, gotOK := l.Term(i)
@@ -216,6 +229,32 @@ func eachInARow(t *testing.T, l *Log, d *dumbLog, lo, hi, durable protocol.Index
 			}
 			return nil
 		}), wrong)
+	}
+}
+
+// TestACutReshapeWasNone: a log without rounds is one again, and a merged log has the reshape before.
+func TestACutReshapeWasNone(t *testing.T) {
+	reshape := func(l *Log) {
+		e := protocol.NewReshape(2)
+		e.SealPayload()
+		e.Seal(l.Last+1, 3, make([]byte, protocol.HeadSize))
+		l.Append(e)
+	}
+	for round, before := range []protocol.Index{0, 5} {
+		l := After(&protocol.Base{Index: 5, Term: 2, Round: protocol.Round(round)}, 1<<10)
+		require.Equal(t, before, l.Shaped())
+		reshape(&l)
+		require.EqualValues(t, 6, l.Shaped())
+		l.Truncate(6)
+		require.Equal(t, before, l.Shaped())
+		reshape(&l)
+		reshape(&l)
+		l.Truncate(7)
+		require.EqualValues(t, 6, l.Shaped())
+		reshape(&l)
+		l.Compact(6)
+		l.Truncate(7)
+		require.EqualValues(t, 6, l.Shaped(), "it is committed")
 	}
 }
 
