@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/member/membertest"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -339,7 +340,7 @@ func TestAnEarlierProgramDoesNotOpenAMergedLog(t *testing.T) {
 }
 
 // TestAnEarlierProgramDoesNotOpenALogThatHasGrown: it would apply the first instance alone. That is durable before the
-// directory has a snapshot of several instances. A log that began with several was never opened by such a program.
+// log has the entry that makes several instances, and before the directory has a snapshot of several. A log that began with several was never opened by such a program.
 func TestAnEarlierProgramDoesNotOpenALogThatHasGrown(t *testing.T) {
 	fs := vfs.NewMem()
 	format := func(dir string) int {
@@ -355,6 +356,18 @@ func TestAnEarlierProgramDoesNotOpenALogThatHasGrown(t *testing.T) {
 	}
 	for name, grow := range map[string]func(o *Opened) error{
 		"instances begin": (*Opened).Grow,
+		"the entry that makes several": func(o *Opened) error {
+			one, several := protocol.NewReshape(1), protocol.NewReshape(2)
+			one.Seal(1, 1, make([]byte, protocol.HeadSize))
+			several.Seal(2, 1, make([]byte, protocol.HeadSize))
+			if err := o.Log.Append([]wal.Record{
+				member.WALRecord(1, &protocol.Record{Kind: protocol.RecordEntry, Entry: one})}); err != nil {
+				return err
+			}
+			require.Equal(t, formatSingle, format(o.Dir()))
+			return o.Log.Append([]wal.Record{
+				member.WALRecord(1, &protocol.Record{Kind: protocol.RecordEntry, Entry: several})})
+		},
 		"a snapshot of another member": func(o *Opened) error {
 			return o.Snapshots.Receive(SnapshotHeader{Meta: member.Bootstrap(order.Begin(2, true), o.Meta.Config.Members)}, nil)
 		},

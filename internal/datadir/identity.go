@@ -99,7 +99,8 @@ const (
 	formatQuorums = 5
 	// formatCells: the log may have cells that its kind does not tell. Earlier programs would start without them.
 	formatCells = 6
-	// formatGrown: a log that began with one instance has had several. Earlier programs would apply only the first one.
+	// formatGrown: a log that began with one instance has an entry that makes several of it, or has had several. Earlier
+	// programs would ignore that entry, and apply only the first instance.
 	formatGrown  = 7
 	newestFormat = formatGrown
 )
@@ -269,7 +270,7 @@ func recordCells(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) 
 	return writeIdentity(fs, dir, id)
 }
 
-// Grow records durably that a log that began with one instance has several. From then on an earlier program does not
+// Grow records durably that a log that began with one instance may have several. From then on an earlier program does not
 // open the directory. It does nothing if that is recorded, or if the log began with a merged order.
 func Grow(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) error {
 	id, err := readIdentity(fs, dir, cluster, self)

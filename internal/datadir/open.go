@@ -78,7 +78,7 @@ type Opened struct {
 	config Config
 	lock   io.Closer
 	mu     sync.Mutex // held while identity, register and ballast are replaced
-	grown  bool       // it is durable that the log has had several instances, see Grow
+	grown  bool       // it is durable that the log may have several instances, see Grow
 }
 
 // The subdirectories of a directory.
@@ -151,7 +151,8 @@ func (o *Opened) read(c *Config, birth string) (err error) {
 		return err
 	}
 	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity,
-		Cover: lifecycle.CoverOf(&o.Meta, c.Cells != nil), BeforeCells: o.recordCells, SegmentBytes: c.LogSegment}
+		Cover: lifecycle.CoverOf(&o.Meta, c.Cells != nil), BeforeCells: o.recordCells, BeforeGrowth: o.Grow,
+		SegmentBytes: c.LogSegment}
 	if o.Log, err = wal.Open(log); err != nil {
 		return err
 	}
@@ -292,8 +293,9 @@ func (o *Opened) SaveRegister(r *cluster.Register) error {
 	return withBallast(c.FS, c.Dir, func() error { return SaveRegister(c.FS, c.Dir, r) })
 }
 
-// Grow records durably, before anything is written that only a log of several instances has, that an earlier version
-// must not open the directory any more. On a full disk the ballast makes space for it.
+// Grow records durably that an earlier version must not open the directory any more. It is called before anything is
+// written that only a log of several instances has: the entry that makes several of one, an instance's beginning, or a
+// snapshot of several. On a full disk the ballast makes space for it.
 func (o *Opened) Grow() error {
 	if o.Begin.Merged() || o.Begin.Keyed {
 		return nil

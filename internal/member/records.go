@@ -76,6 +76,7 @@ func WALRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
 	case protocol.RecordEntry:
 		w.Kind, w.Index = wal.KindEntry, uint64(r.Entry.Index)
 		w.Parts = [2][]byte{r.Entry.Head(), r.Entry.Payload}
+		w.Grows = r.Entry.Kind == protocol.EntryReshape && r.Entry.Instances() > 1
 		if r.Entry.BodySize > 0 {
 			w.Body = bodyOf(instance, &r.Entry)
 		}

@@ -56,6 +56,8 @@ type Record struct {
 	Kind     Kind
 	Index    uint64 // of an entry, a base, a body or a cell; a state has none
 	Parts    [2][]byte
+	// Grows: the entry makes several instances of one, see Options.BeforeGrowth.
+	Grows bool
 	// Body, with an entry or alone, is for the Bodies next to the log, and durable before the record is written: see
 	// Writer. The log itself ignores it.
 	Body *Body

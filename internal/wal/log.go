@@ -45,6 +45,9 @@ type Options struct {
 	// BeforeCells is called before the first cell of a log that had none and was opened without Cover.Cells. Its owner
 	// makes durable that the log may have cells from now on. An error is that of Append. nil: it is not called.
 	BeforeCells func() error
+	// BeforeGrowth is called before each record that Grows. Its owner makes durable that the log may have several
+	// instances from now on. An error is that of Append. nil: it is not called.
+	BeforeGrowth func() error
 }
 
 // Log is the durable log of one member. Append, Sync, Replay, Compact and Close may be called by one goroutine at a
@@ -61,7 +64,8 @@ type Log struct {
 	index index
 	cells bool // instances may have cells
 	segments
-	beforeCells func() error // nil: nothing is to be done
+	beforeCells  func() error // nil: nothing is to be done; so is beforeGrowth
+	beforeGrowth func() error
 	openBatch
 
 	// number is that of the last batch, durable that of the last one known to be durable. durable ≤ number.
@@ -220,6 +224,11 @@ func (l *Log) appendRecord(r *Record) error {
 			}
 		}
 		l.cells = true
+	}
+	if r.Grows && l.beforeGrowth != nil {
+		if err := l.beforeGrowth(); err != nil {
+			return err
+		}
 	}
 	h := recordHeader{instance: r.Instance, kind: r.Kind, index: r.Index}
 	if r.Kind == KindState {
