@@ -340,7 +340,8 @@ func TestAnEarlierProgramDoesNotOpenAMergedLog(t *testing.T) {
 }
 
 // TestAnEarlierProgramDoesNotOpenALogThatHasGrown: it would apply the first instance alone. That is durable before the
-// log has the entry that makes several instances, and before the directory has a snapshot of several. A log that began with several was never opened by such a program.
+// log has the entry that makes several instances, and before the directory has a snapshot of several. A log that began
+// with several was never opened by such a program.
 func TestAnEarlierProgramDoesNotOpenALogThatHasGrown(t *testing.T) {
 	fs := vfs.NewMem()
 	format := func(dir string) int {

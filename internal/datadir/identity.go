@@ -270,8 +270,8 @@ func recordCells(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) 
 	return writeIdentity(fs, dir, id)
 }
 
-// Grow records durably that a log that began with one instance may have several. From then on an earlier program does not
-// open the directory. It does nothing if that is recorded, or if the log began with a merged order.
+// Grow records durably that a log that began with one instance may have several. From then on an earlier program does
+// not open the directory. It does nothing if that is recorded, or if the log began with a merged order.
 func Grow(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) error {
 	id, err := readIdentity(fs, dir, cluster, self)
 	if err != nil || id.Begun > 0 || id.Format >= formatGrown {

@@ -297,7 +297,7 @@ func (o *Opened) SaveRegister(r *cluster.Register) error {
 // written that only a log of several instances has: the entry that makes several of one, an instance's beginning, or a
 // snapshot of several. On a full disk the ballast makes space for it.
 func (o *Opened) Grow() error {
-	if o.Begin.Merged() || o.Begin.Keyed {
+	if o.Begin.Several() {
 		return nil
 	}
 	o.mu.Lock()
@@ -310,6 +310,9 @@ func (o *Opened) Grow() error {
 	o.grown = err == nil
 	return err
 }
+
+// Grown reports whether the log began with one instance, and has had several at a place.
+func (o *Opened) Grown(at *order.Cursor) bool { return !o.Begin.Several() && at.Merged() }
 
 // Condemn records that the member lost what it acknowledged. No incarnation may begin in the directory any more, and
 // the member stops with the returned error.

@@ -47,6 +47,7 @@ func TestALogOfOneInstanceGrows(t *testing.T) {
 			c.fill(c.leader(), fmt.Sprint("after ", instances), 10)
 			for id := range c.members {
 				require.Equal(c.t, 7, c.format(protocol.MemberID(id+1)))
+				require.EqualValues(c.t, 1, c.running[protocol.MemberID(id+1)].who.told().Profile, "earlier versions have none")
 			}
 		}
 		for _, m := range c.members {

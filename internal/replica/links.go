@@ -146,10 +146,10 @@ func (r *Replica) relink(now time.Duration) {
 	for _, l := range r.all() {
 		latest = append(latest, l.status.Load().Config)
 	}
-	_, applied := r.apply.at()
+	at, applied := r.apply.at()
 	c := member.Linked(latest, applied)
 	r.bodies.follow(&c)
-	r.who.learn(&c, &applied[0])
+	r.who.learn(&c, &applied[0], r.dir.Grown(&at))
 	r.tune(&applied[0].Profile)
 	r.peers.Follow(now, &c)
 	r.followed = c.Members

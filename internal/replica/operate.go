@@ -125,14 +125,14 @@ func (r *Replica) execute(ctx context.Context, op cluster.Operation) error {
 	}
 	var e *cluster.Execution
 	r.readView(func(*cluster.MemberView) { e = r.operations.Begin(op) })
-	up, earlier := r.linked(), r.earlier()
 	defer r.readView(func(v *cluster.MemberView) { r.operations.End(e, v) })
 	pause := r.pauses()
 	defer pause.Stop()
 	for {
 		var step cluster.ExecutionStep
+		up, versions := r.linked()
 		r.readView(func(v *cluster.MemberView) {
-			v.Up, v.Earlier = up, earlier
+			v.Up, v.Version = up, versions
 			step = e.Next(v)
 		})
 		r.input(step.Tell)
@@ -176,7 +176,7 @@ func (r *Replica) HandOver(ctx context.Context) {
 	r.readView(func(*cluster.MemberView) { leaving.Config = r.operations.Config })
 	for done := ctx.Err() != nil; !done; done = done || r.pause(ctx, pause) != nil {
 		var gives []member.InstanceInput
-		up := r.linked()
+		up, _ := r.linked()
 		r.readView(func(v *cluster.MemberView) { gives, done = leaving.Next(v.Now, v.Instances, up) })
 		for _, g := range gives {
 			r.log.Info("leadership is handed over before the stop", "instance", g.Instance)
@@ -185,26 +185,19 @@ func (r *Replica) HandOver(ctx context.Context) {
 	}
 }
 
-// linked returns a function that reports whether the link to a member is up now.
-func (r *Replica) linked() func(protocol.MemberID) bool {
-	up := map[protocol.MemberID]bool{}
+// linked returns functions that say whether the link to a member is up now, and what it shows of the member's version.
+func (r *Replica) linked() (up func(protocol.MemberID) bool, versions func(protocol.MemberID) cluster.Version) {
+	shown := map[protocol.MemberID]cluster.Version{}
 	for _, p := range r.links.Stats().Peers {
-		up[protocol.MemberID(p.ID)] = p.Connected
+		switch {
+		case p.Connected && p.Tunes:
+			shown[protocol.MemberID(p.ID)] = cluster.VersionTunes
+		case p.Connected:
+			shown[protocol.MemberID(p.ID)] = cluster.VersionEarlier
+		}
 	}
-	return func(id protocol.MemberID) bool { return up[id] }
-}
-
-// earlier returns a function that reports whether a member may have a version that knows no profiles. While the log has
-// no profile, that is every other member without a link, as it may come back with that version. Later it is only a
-// member whose link shows it.
-func (r *Replica) earlier() func(protocol.Member) bool {
-	old, knows := map[protocol.MemberID]bool{}, map[protocol.MemberID]bool{r.opt.Self: true}
-	for _, p := range r.links.Stats().Peers {
-		id := protocol.MemberID(p.ID)
-		old[id], knows[id] = p.Connected && !p.Tunes, p.Connected && p.Tunes
-	}
-	first := r.first().status.Load().Config.Profile.Version == 0
-	return func(m protocol.Member) bool { return old[m.ID] || first && !knows[m.ID] }
+	versions = func(id protocol.MemberID) cluster.Version { return shown[id] }
+	return func(id protocol.MemberID) bool { return shown[id] != cluster.VersionUnknown }, versions
 }
 
 // pauses is for pause.

@@ -20,7 +20,10 @@ func TestALinkFromBeforeTheLineageIsChecked(t *testing.T) {
 	c := &testCluster{t: t, net: newNetwork(), setting: setting{size: 2}}
 	c.open(t)
 	lineage := func(id protocol.MemberID) uint64 { return c.running[id].who.lineage() }
-	up := func(id protocol.MemberID) bool { return c.running[id].linked()(3 - id) }
+	up := func(id protocol.MemberID) bool {
+		linked, _ := c.running[id].linked()
+		return linked(3 - id)
+	}
 	c.eventually("one lineage", func() bool { return lineage(1) != 0 && lineage(1) == lineage(2) && up(1) && up(2) })
 	for _, r := range c.running {
 		for _, p := range r.Status().Links.Peers {

@@ -19,7 +19,8 @@ func (r *Replica) probe(ctx context.Context, op *cluster.Operation) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.tuning().Election)
 	defer cancel()
-	config, up := r.first().status.Load().Config, r.linked()
+	config := r.first().status.Load().Config
+	up, _ := r.linked()
 	for i := range op.Changes {
 		c := &op.Changes[i]
 		urls, known := c.Member.PeerURLs, config.Find(c.Member.ID)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -28,13 +27,13 @@ type acquaintances struct {
 // unnamed lists the changes that name in the membership whose log each member has, or that give the log its first
 // profile.
 func (a *acquaintances) unnamed(st *protocol.Status) []protocol.Change {
-	earlier := false
-	if a.r.opt.Settings.InLog && st.Config.Profile.Version == 0 {
-		earlier = slices.ContainsFunc(st.Config.Members, a.r.earlier())
+	var versions func(protocol.MemberID) cluster.Version
+	if st.Config.Profile.Version == 0 {
+		_, versions = a.r.linked()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.handshakes.Publish(st, time.Now().UnixMilli(), earlier)
+	return a.handshakes.Publish(st, time.Now().UnixMilli(), versions)
 }
 
 // begin begins to wait for what other members say of this one.
@@ -177,10 +176,10 @@ func (a *acquaintances) descends(lineage uint64) {
 }
 
 // learn takes in from the configuration that the links follow whose log each member has. applied is what is applied of
-// it.
-func (a *acquaintances) learn(linked, applied *protocol.Config) {
+// it. grown: see cluster.Handshakes.Learn.
+func (a *acquaintances) learn(linked, applied *protocol.Config, grown bool) {
 	a.mu.Lock()
-	strangers := a.handshakes.Learn(linked, applied)
+	strangers := a.handshakes.Learn(linked, applied, grown)
 	a.mu.Unlock()
 	for _, id := range strangers {
 		a.r.log.Warn("member is not the one that the cluster knows, its links end", "member", id)

@@ -5,6 +5,7 @@
 //   - register.go, handshakes.go: what a member notes of itself and the others, and what follows from a handshake.
 //   - lineage.go, founders.go, origin.go, birth.go: whether two members are of one log and one beginning.
 //   - settings.go: the settings that members compare, and the first profile of a log of an earlier version.
+//   - versions.go: whether all members know profiles.
 //   - links.go, places.go: with which members there is a link, and at which addresses they are tried.
 //   - operation.go: what can be asked for.
 //   - request.go: an operation at the member that was asked.

@@ -149,7 +149,7 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 		return e.refuse(protocol.ReasonChangePending, e.cfg.Self)
 	} else if !at.Keyed && configs[0].Lineage == 0 && e.Op.adds(first) && e.cfg.Mutant != member.MutantAnyLineage {
 		return e.refuse(protocol.ReasonChangePending, e.cfg.Self) // who comes must be told a lineage: see Register.Publish
-	} else if e.Op.Kind == Tune && v.Earlier != nil && slices.ContainsFunc(first.Members, v.Earlier) {
+	} else if e.Op.Kind == Tune && mayBeEarlier(first, e.cfg.Self, v.Version) {
 		return e.refuse(protocol.ReasonEarlier, e.cfg.Self)
 	}
 	// A member that leaves soon gets nothing of the first instance, and applies nothing any more.
@@ -248,6 +248,7 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 	at, configs := v.Applied.At()
 	followed := at.Reshape == 0 && member.Settled(&first.Config, configs)
 	in := protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(n)}, Under: &first.ConfigIndex}
+	grows := !at.Merged() && n > 1
 	if e.told && e.cfg.Mutant == member.MutantReshapeUnchecked {
 		followed, in.Under = true, nil
 	}
@@ -256,20 +257,28 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 		return e.refuse(protocol.ReasonInstances, first.Leader)
 	case n > 1 && first.Lanes != nil:
 		return e.refuse(protocol.ReasonInstances, first.Leader) // the profile at ConfigIndex has lanes
-	case !at.Merged() && n > 1 && configs[0].Profile.Version == 0 && e.cfg.Mutant != member.MutantGrowUnproven:
+	case grows && configs[0].Profile.Version == 0 && e.cfg.Mutant != member.MutantGrowUnproven:
 		return e.refuse(protocol.ReasonNoProfile, first.Leader) // an earlier version ignores the entry
 	case len(at.Points) == n: // perhaps long ago, and this member has only now come there
 		return e.already()
 	case !e.told && !followed:
 		return e.refuse(protocol.ReasonChangePending, first.Leader)
+	case !e.told && grows && e.ignored(v):
+		return e.refuse(protocol.ReasonEarlier, first.Leader)
 	case v.Now-e.begun >= e.cfg.GiveUp:
 		return e.stalled(e.Op.Kind.String(), e.cfg.GiveUp)
 	case e.told && v.Now-e.asked < e.cfg.Election:
 		return ExecutionStep{}
 	case first.Role != protocol.Leader:
 		return e.refuse(protocol.ReasonNotLeader, first.Leader)
-	case !followed: // what was proposed before may have come into the log
+	case !followed, grows && e.ignored(v): // what was proposed before may have come into the log
 		return ExecutionStep{}
 	}
 	return e.send(v, in)
+}
+
+// ignored reports whether a member may run an earlier version, which ignores an entry that makes several instances of
+// one.
+func (e *Execution) ignored(v *MemberView) bool {
+	return mayBeEarlier(&v.first().Config, e.cfg.Self, v.Version) && e.cfg.Mutant != member.MutantGrowUnproven
 }

@@ -147,6 +147,24 @@ func TestALogOfOneInstanceGrowsWithAProfile(t *testing.T) {
 	applied.NoteConfigs(applier())
 	require.Len(t, x.Begin(Operation{Kind: Reshape, Instances: 2}).Next(v).Tell, 1)
 
+	shown := VersionEarlier // it was started with an earlier version again
+	v.Version = func(id protocol.MemberID) Version {
+		require.EqualValues(t, 2, id)
+		return shown
+	}
+	x.Config.Self = 1
+	step = x.Begin(Operation{Kind: Reshape, Instances: 2}).Next(v)
+	require.ErrorAs(t, step.Err, &refused)
+	require.Equal(t, protocol.ReasonEarlier, refused.Reason)
+	require.True(t, refused.Retryable())
+	shown = VersionUnknown // the handshake refuses it later
+	again := x.Begin(Operation{Kind: Reshape, Instances: 2})
+	require.Len(t, again.Next(v).Tell, 1)
+	shown, v.Now = VersionEarlier, v.Now+time.Second
+	require.Empty(t, again.Next(v).Tell, "what was proposed may be lost, and is not proposed again")
+	shown = VersionTunes
+	require.Len(t, again.Next(v).Tell, 1)
+
 	leader.Lanes = &protocol.LanesStatus{} // they need one instance
 	step = x.Begin(Operation{Kind: Reshape, Instances: 2}).Next(v)
 	require.ErrorAs(t, step.Err, &refused)
@@ -206,7 +224,12 @@ func TestAProfileIsReplacedOnceAllMembersKnowProfiles(t *testing.T) {
 	applied := appliedAt(0, config)
 	old := true
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied,
-		Earlier: func(m protocol.Member) bool { return old && m.ID == 2 }}
+		Version: func(protocol.MemberID) Version {
+			if old {
+				return VersionEarlier
+			}
+			return VersionTunes
+		}}
 	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
 		GiveUp: time.Minute}}
 	next := config.Profile.Next(setting.Values{}, 5)

@@ -54,6 +54,7 @@ type Handshakes struct {
 	Shared  SharedSettings
 	profile protocol.Profile
 	unknown bool
+	grown   bool // the applied log began with one instance, and has had several
 }
 
 // NewHandshakes returns the Handshakes of a member that knows what is in the register, and with which state its
@@ -66,13 +67,15 @@ func NewHandshakes(r *Register, b Birth, w HandshakeWorld) Handshakes {
 func (h *Handshakes) Takes(id protocol.MemberID) protocol.Who { return h.register.Takes(id) }
 
 // Publish returns the changes that the leader is to propose so that the configuration has what earlier versions did not
-// record: see Register.Publish and firstProfile. at is the time in Unix milliseconds. earlier: a member may
-// have a version that knows no profiles.
-func (h *Handshakes) Publish(st *protocol.Status, at int64, earlier bool) []protocol.Change {
-	if changes := h.register.Publish(st); len(changes) > 0 || earlier {
+// record: see Register.Publish and firstProfile. at is the time in Unix milliseconds. versions says what the link to
+// another member shows of its version; nil: that is not known.
+func (h *Handshakes) Publish(
+	st *protocol.Status, at int64, versions func(protocol.MemberID) Version,
+) []protocol.Change {
+	if changes := h.register.Publish(st); len(changes) > 0 {
 		return changes
 	}
-	return h.firstProfile(st, at)
+	return h.firstProfile(st, at, versions)
 }
 
 // Meet returns why there may be no link with a member; nil: there may be one. who is what that
@@ -140,11 +143,12 @@ func (h *Handshakes) Born(state string) (learned bool, err error) {
 	return true, nil
 }
 
-// Learn takes in a membership: linked is the one that links follow, applied what is applied of it. It returns the
-// members whose links must end, because they are not those that the membership names.
-func (h *Handshakes) Learn(linked, applied *protocol.Config) (strangers []protocol.MemberID) {
+// Learn takes in a membership: linked is the one that links follow, applied what is applied of it. grown: the applied
+// log began with one instance, and has had several. It returns the members whose links must end, because they are not
+// those that the membership names.
+func (h *Handshakes) Learn(linked, applied *protocol.Config, grown bool) (strangers []protocol.MemberID) {
 	h.learnFounders(linked, applied)
-	h.learnProfile(linked, applied)
+	h.learnProfile(linked, applied, grown)
 	strangers, err := h.register.Learn(linked)
 	h.stopIfForgotten(err)
 	return strangers

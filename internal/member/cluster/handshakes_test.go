@@ -70,7 +70,8 @@ func TestAMemberThatOthersKnowAsAnotherStops(t *testing.T) {
 	require.NoError(t, h.Met(2, protocol.Who{Log: protocol.LogID{2}, Incarnation: 2, Mark: 1}))
 	require.ErrorAs(t, h.Meet(2, protocol.Who{Log: protocol.LogID{5}, Incarnation: 1, Mark: 1}, protocol.Who{}), &stranger)
 	require.NoError(t, disk.failed)
-	strangers := h.Learn(&protocol.Config{Members: []protocol.Member{{ID: 2, Log: protocol.LogID{6}}}}, &protocol.Config{})
+	another := protocol.Config{Members: []protocol.Member{{ID: 2, Log: protocol.LogID{6}}}}
+	strangers := h.Learn(&another, &protocol.Config{}, false)
 	require.Equal(t, []protocol.MemberID{2}, strangers)
 	require.NoError(t, disk.failed)
 	var forgotten *ForgottenError
@@ -81,7 +82,7 @@ func TestAMemberThatOthersKnowAsAnotherStops(t *testing.T) {
 	h.Unmet(3, who, takes)
 	require.ErrorAs(t, disk.failed, &forgotten)
 	disk.failed = nil
-	h.Learn(&protocol.Config{Members: []protocol.Member{{ID: 1, Log: protocol.LogID{9}}}}, &protocol.Config{})
+	h.Learn(&protocol.Config{Members: []protocol.Member{{ID: 1, Log: protocol.LogID{9}}}}, &protocol.Config{}, false)
 	require.ErrorAs(t, disk.failed, &forgotten)
 }
 

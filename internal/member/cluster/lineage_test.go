@@ -127,7 +127,7 @@ func TestAFounderKnowsItsLogsLineageBeforeItIsApplied(t *testing.T) {
 	} {
 		h, _ := handshakesOf(1)
 		h.register.born = c.born
-		h.Learn(&c.linked, &founders)
+		h.Learn(&c.linked, &founders, false)
 		if err := h.Relate(c.id, c.told, 0); c.refuse {
 			require.ErrorAs(t, err, &other, name)
 			require.Zero(t, h.Lineage(), name)
@@ -136,7 +136,7 @@ func TestAFounderKnowsItsLogsLineageBeforeItIsApplied(t *testing.T) {
 			require.Equal(t, c.told, h.Lineage(), name)
 		}
 		h.register.Mutant, h.register.lineage = member.MutantAnyLineage, 0
-		h.Learn(&c.linked, &founders)
+		h.Learn(&c.linked, &founders, false)
 		require.NoError(t, h.Relate(c.id, c.told, 0), name)
 	}
 }

@@ -18,8 +18,8 @@ type MemberView struct {
 	Applied   *apply.Applied
 	// Up reports whether the link to a member is up; nil: that is not known.
 	Up func(protocol.MemberID) bool
-	// Earlier reports whether a member may have a version that knows no profiles; nil: that is not known.
-	Earlier func(protocol.Member) bool
+	// Version says what the link to another member shows of its version; nil: that is not known.
+	Version func(protocol.MemberID) Version
 }
 
 // Lead says who leads the global log, as this member knows it.

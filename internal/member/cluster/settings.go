@@ -56,10 +56,11 @@ func (s *SharedSettings) Overruled(p *protocol.Profile) (all []Overruled) {
 
 // Told are the settings that a member with a profile tells others. Those of a first profile that its flags gave are
 // told completely. One that the leader proposed for a log of an earlier version, which has a date, is told as those
-// versions do: the log itself has the rest.
-func (s *SharedSettings) Told(p *protocol.Profile, unknown bool) transport.Told {
+// versions do: the log itself has the rest. grown: the log began with one instance, and has had several. Then the
+// version of the first profile is told too: members of earlier versions, which ignore such a change, are refused.
+func (s *SharedSettings) Told(p *protocol.Profile, unknown, grown bool) transport.Told {
 	t := transport.Told{All: slices.Clone(s.Fixed), Unknown: unknown, Tunable: s.tunable}
-	if p.Version > 1 {
+	if p.Version > 1 || grown {
 		t.Profile = p.Version
 	}
 	values := s.Values(p)
@@ -93,22 +94,27 @@ func (h *Handshakes) Profile() *protocol.Profile { return &h.profile }
 // Told are the settings that this member tells in a handshake now: those of the applied profile. Others may have the
 // same version of one that is not decided, with other values, so that does not count. A member that joins does not know
 // a profile, and one whose log has a profile that it has not applied yet waits for that.
-func (h *Handshakes) Told() transport.Told { return h.Shared.Told(&h.profile, h.unknown) }
+func (h *Handshakes) Told() transport.Told { return h.Shared.Told(&h.profile, h.unknown, h.grown) }
 
-// Recover takes in the applied membership with which the member starts, before it has a link.
-func (h *Handshakes) Recover(applied *protocol.Config) { h.learnProfile(applied, applied) }
+// Recover takes in the applied membership with which the member starts, before it has a link. grown: see Learn.
+func (h *Handshakes) Recover(applied *protocol.Config, grown bool) {
+	h.learnProfile(applied, applied, grown)
+}
 
-// learnProfile takes in the newest configuration of the log, and the applied one.
-func (h *Handshakes) learnProfile(newest, applied *protocol.Config) {
-	h.profile = applied.Profile
+// learnProfile takes in the newest configuration of the log, and the applied one. grown: see Learn.
+func (h *Handshakes) learnProfile(newest, applied *protocol.Config, grown bool) {
+	h.profile, h.grown = applied.Profile, grown
 	h.unknown = len(applied.Members) == 0 || applied.Profile.Version == 0 && newest.Profile.Version > 0
 }
 
 // firstProfile is the change that gives a log of an earlier version its first profile; nil: it has one. The leader
 // proposes the settings with which it was started: all members compared them with its own. at is the time in Unix
-// milliseconds.
-func (h *Handshakes) firstProfile(st *protocol.Status, at int64) []protocol.Change {
-	if st.Role != protocol.Leader || st.Config.Joint() || st.Config.Profile.Version > 0 || !h.Shared.InLog {
+// milliseconds. It waits until links show that all members know profiles.
+func (h *Handshakes) firstProfile(
+	st *protocol.Status, at int64, versions func(protocol.MemberID) Version,
+) []protocol.Change {
+	if st.Role != protocol.Leader || st.Config.Joint() || st.Config.Profile.Version > 0 || !h.Shared.InLog ||
+		mayBeEarlier(&st.Config, h.register.own.Member, versions) {
 		return nil
 	}
 	p := h.Shared.First()

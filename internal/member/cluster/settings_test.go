@@ -36,19 +36,19 @@ func TestMembersCompareProfiles(t *testing.T) {
 	a, b := sharing("heartbeat-interval=50ms"), sharing("heartbeat-interval=60ms")
 	for _, h := range []*Handshakes{a, b} {
 		c := config(h.Shared.First())
-		h.learnProfile(c, c)
+		h.learnProfile(c, c, false)
 	}
 	require.Equal(t, `heartbeat-interval is "60ms" there, "50ms" here`, differ(t, a, b))
 	next := a.profile.Next(setting.MustParse("election-timeout=2s"), 7)
-	b.learnProfile(config(next), config(next))
+	b.learnProfile(config(next), config(next), false)
 	require.Empty(t, differ(t, a, b), "the one that is behind learns it")
-	a.learnProfile(config(next), config(next))
+	a.learnProfile(config(next), config(next), false)
 	require.Empty(t, differ(t, a, b))
 	b.Shared.Fixed[0].Value = "y"
 	require.NotEmpty(t, differ(t, a, b))
 
 	joins := sharing("election-timeout=5s")
-	joins.learnProfile(&protocol.Config{}, &protocol.Config{})
+	joins.learnProfile(&protocol.Config{}, &protocol.Config{}, false)
 	require.Empty(t, differ(t, a, joins))
 	require.Empty(t, differ(t, joins, a))
 }
@@ -57,13 +57,41 @@ func TestMembersCompareProfiles(t *testing.T) {
 func TestTheFirstProfileOfAnOlderLog(t *testing.T) {
 	h := sharing("heartbeat-interval=50ms")
 	st := &protocol.Status{Role: protocol.Leader, Config: *config(protocol.Profile{})}
-	changes := h.firstProfile(st, 9)
+	old := VersionUnknown
+	versions := func(protocol.MemberID) Version { return old }
+	require.Empty(t, h.firstProfile(st, 9, versions), "member 2 may come back with an earlier version")
+	old = VersionEarlier
+	require.Empty(t, h.firstProfile(st, 9, versions))
+	old = VersionTunes
+	changes := h.firstProfile(st, 9, versions)
 	require.Len(t, changes, 1)
 	require.Equal(t, protocol.Profile{Version: 1, Values: h.Shared.Flags, Since: 9}, *changes[0].Profile)
 	before := h.Told().All
 	c := config(*changes[0].Profile)
-	h.learnProfile(c, c)
+	h.learnProfile(c, c, false)
 	require.Equal(t, before, h.Told().All)
 	st.Config = *c
-	require.Empty(t, h.firstProfile(st, 9), "once")
+	require.Empty(t, h.firstProfile(st, 9, versions), "once")
+}
+
+// Members of an earlier version ignore that a log grows, and are told a setting that they do not have. Those that know
+// profiles and have not applied the growth yet are not refused.
+func TestAnEarlierVersionIsRefusedOnceTheLogHasGrown(t *testing.T) {
+	here, there := sharing(), sharing()
+	c := config(here.Shared.First())
+	c.Profile.Since = 9
+	for _, h := range []*Handshakes{here, there} {
+		h.learnProfile(c, c, false)
+	}
+	told := func() string {
+		own := here.Told()
+		text, err := own.Text()
+		require.NoError(t, err)
+		return text
+	}
+	require.NotContains(t, told(), "profile")
+	here.learnProfile(c, c, true)
+	require.Contains(t, told(), "profile=1\n", "an earlier version compares it as a setting, and has none")
+	require.Empty(t, differ(t, here, there))
+	require.Empty(t, differ(t, there, here))
 }

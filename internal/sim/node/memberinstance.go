@@ -206,7 +206,7 @@ func (s *MemberInstance) look() *instance.Happened {
 		if s == m.InForce[0] {
 			h.Expired = m.Proposals.Expired(m.Clock(), m.Own.GiveUp)
 			if h.Named = s.Hosted.NamesDue(); h.Named {
-				h.Unnamed = m.Handshakes.Publish(s.status, m.Env.Now().Milliseconds(), false)
+				h.Unnamed = m.Handshakes.Publish(s.status, m.Env.Now().Milliseconds(), m.version)
 			}
 		}
 	}

@@ -163,11 +163,12 @@ func (m *Member) relink() {
 	union := m.linked()
 	m.Body.inbox.Follow(&union)
 	m.Body.wake()
-	for _, id := range m.Handshakes.Learn(&union, &m.Memberships()[0]) {
+	at, applied := m.Progress.At()
+	for _, id := range m.Handshakes.Learn(&union, &applied[0], m.dir.Grown(&at)) {
 		m.Env.Net.Link(id, m.ID).Forget()
 		m.Env.Net.Link(m.ID, id).Forget()
 	}
-	m.tune(&m.Memberships()[0].Profile)
+	m.tune(&applied[0].Profile)
 	m.Links.Follow(m.Clock(), &union)
 	m.Env.Violate(m.ID, m.Links.Check())
 }

@@ -25,7 +25,15 @@ var ErrWithdrawn = errors.New("the operator wants it no more")
 
 // view returns the member's view of itself.
 func (m *Member) view() *cluster.MemberView {
-	return &cluster.MemberView{Now: m.Clock(), Instances: m.Statuses(), Applied: m.Progress}
+	return &cluster.MemberView{Now: m.Clock(), Instances: m.Statuses(), Applied: m.Progress, Version: m.version}
+}
+
+// version is what the link to another member shows of its version. All know profiles.
+func (m *Member) version(id protocol.MemberID) cluster.Version {
+	if l := m.Env.Net.Link(m.ID, id); l.Cut || !l.Shook(m.Life, m.Env.Member(id).Life) {
+		return cluster.VersionUnknown
+	}
+	return cluster.VersionTunes
 }
 
 // Statuses returns the last published status of each active instance.
