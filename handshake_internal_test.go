@@ -71,7 +71,7 @@ func TestHandshakes(t *testing.T) {
 
 // toldBefore are the settings that a member tells while its log has no profile.
 func toldBefore(s replica.SharedSettings) []replica.Setting {
-	return s.Told(&protocol.Profile{}, false).All
+	return s.Told(&protocol.Profile{}, false, false).All
 }
 
 // TestProtocolStructs: a protocol that serves etcd's API has a struct, and that has a field for each of its settings
