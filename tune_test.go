@@ -38,6 +38,8 @@ func TestWhatCannotBeTuned(t *testing.T) {
 			require.Contains(t, err.Error(), no.Name)
 		}
 	}
+	_, err := n.Tune(t.Context(), braid.Tuning{Set: map[string]string{"election-timeout": "-5s"}})
+	require.EqualError(t, err, "braid: tune: election-timeout: -5s: a duration is not negative")
 	for _, version := range []uint64{2, 7} {
 		_, err := n.Tune(t.Context(), braid.Tuning{Set: map[string]string{"lease-reads": "true"}, Version: version})
 		require.ErrorIs(t, err, braid.ErrProfileReplaced)
@@ -188,6 +190,11 @@ func instancesAreTuned(c *cluster, alone bool) {
 	p, err = c.nodes[1].Tune(c.ctx(), braid.Tuning{Set: map[string]string{"instances": "1"}, Version: 2})
 	require.NoError(t, err)
 	require.Equal(t, "1", p.Settings["instances"])
+	if alone { // it has had several
+		_, err = c.nodes[1].Tune(c.ctx(), braid.Tuning{Set: map[string]string{"lanes": "true"}})
+		require.ErrorIs(t, err, braid.ErrNotTunable)
+		require.EqualError(t, err, "braid: tune: lanes: lanes need a log of one instance that never had several")
+	}
 	if alone { // one leader has no place among others
 		require.EqualValues(t, 3, p.Version)
 		require.Empty(t, p.Settings["leaders"])

@@ -78,6 +78,15 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
+// TestFlagsOfMembersAreNotTuned: no member is asked.
+func TestFlagsOfMembersAreNotTuned(t *testing.T) {
+	for _, name := range []string{"name", "listen-client-urls", "snapshot-bytes"} {
+		_, stderr, code := call("tune", "--endpoints=127.0.0.1:1", "election-timeout=5s", name+"=1")
+		require.Equal(t, exitFailed, code)
+		require.Equal(t, "braid tune: "+name+": it is a flag of each member: restart the member with it\n", stderr)
+	}
+}
+
 func TestVersion(t *testing.T) {
 	stdout, _, code := call("version")
 	require.Zero(t, code)

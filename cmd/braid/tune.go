@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/server"
 )
 
@@ -54,6 +55,9 @@ The exit code is 1 if the change is refused. Nothing was changed then, unless th
 			if err != nil {
 				return usageError{err}
 			}
+			if err := checkShared(t.Set); err != nil {
+				return err
+			}
 			var tuned server.Tuned
 			err = f.call(cmd.Context(), func(ctx context.Context, member grpc.ClientConnInterface) (err error) {
 				tuned, err = server.Tune(ctx, member, t)
@@ -72,6 +76,16 @@ The exit code is 1 if the change is refused. Nothing was changed then, unless th
 	cmd.Flags().Uint64Var(&t.Version, "version", 0, "change only this version of the profile; 0: any")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// checkShared refuses flags of each member that are no settings of the cluster, which does not know them.
+func checkShared(set map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if settings.OfMember(name) {
+			return fmt.Errorf("%s: it is a flag of each member: restart the member with it", name)
+		}
+	}
+	return nil
 }
 
 // printTuned prints a profile and its settings. If some were set it prints only these.

@@ -73,7 +73,7 @@ func (p *Protocol) Choose(v setting.Values, members int) (c Choice, err error) {
 		return c, err
 	}
 	if c.Order != order.KindSingle && lane.On.In(own) {
-		return c, &setting.Error{Name: lane.On.Name, Text: "true", Detail: "lanes need one instance"}
+		return c, &setting.Error{Name: lane.On.Name, Text: "true", Detail: "lanes need a log of one instance"}
 	}
 	shared = common.Order.Set(shared, string(c.Order))
 	shared = common.Placement.Set(shared, c.Placement)

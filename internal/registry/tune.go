@@ -2,8 +2,10 @@ package registry
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/raft/lane"
@@ -68,10 +70,10 @@ func (c *Choice) Texts(v setting.Values) map[string]string {
 
 // Tunables describes all settings, with their values in a running cluster, which are complete.
 func (c *Choice) Tunables(v setting.Values) (all []Tunable) {
-	t := c.table()
+	t, standard := c.table(), c.standard(v)
 	for _, r := range c.rows() {
 		a := r.About()
-		row := Tunable{Name: a.Name, Value: t.Text(a.Name, v), Default: a.Default, Help: a.Help,
+		row := Tunable{Name: a.Name, Value: t.Text(a.Name, v), Default: t.Text(a.Name, standard), Help: a.Help,
 			Waits: a.Change.Waits(), Fixed: c.fixed(&a)}
 		if c.Core.Judged.Fixed {
 			row.Waits = "it is fixed: protocol " + c.Name + " keeps the settings that it began with"
@@ -81,17 +83,40 @@ func (c *Choice) Tunables(v setting.Values) (all []Tunable) {
 	return all
 }
 
+// standard are the defaults of all settings in a running cluster, with the number of instances. Some depend on the
+// order with which the log began. That of leaders depends also on the placement and the number of instances in v.
+func (c *Choice) standard(v setting.Values) setting.Values {
+	whole, instances := c.whole(), max(1, common.Instances.In(v))
+	s, err := whole.Choose(common.Order.Set(setting.Values{}, string(c.Order)), instances)
+	if err != nil {
+		return setting.Values{} // a cluster without any flag would have the same error
+	}
+	merged := Choice{Protocol: whole, Order: c.Order, Placement: common.Placement.In(v)}
+	if c.Order == order.KindSingle {
+		s.Values, merged.Order = common.Instances.Set(s.Values, 1), order.KindNiagara
+	}
+	if len(whole.Leaders) > 0 && (c.Order != order.KindSingle || instances > 1) {
+		if shared, err := merged.instances(setting.Values{}, instances); err == nil {
+			s.Values = common.Leaders.Set(s.Values, common.Leaders.In(shared))
+		}
+	}
+	return s.Values
+}
+
 // Tune returns the values of a profile after a change of some settings, and the number of instances if that is to be
 // another one, else 0. base are the values of the profile before. A text is that of a flag or of a profile; "" is the
 // default. With placement copy, settings that are for another placement and are not named return to their defaults.
 // The error is a [*setting.Error].
 func (c *Choice) Tune(base setting.Values, set map[string]string) (next setting.Values, instances int, err error) {
-	if next, err = c.with(base, set); err != nil {
+	if next, err = c.with(base, set); err == nil {
+		next, err = c.fix(base, next)
+	}
+	if err != nil {
 		return base, 0, err
 	}
 	chosen, err := c.rechoose(next, set)
 	if wrong := (*ChoiceError)(nil); err != nil && errors.As(err, &wrong) {
-		err = &setting.Error{Name: wrong.What, Text: wrong.Wish, Detail: wrong.Error()}
+		err = &setting.Error{Name: wrong.What, Text: wrong.Wish, Detail: "it is " + strings.Join(wrong.May, " or ")}
 	}
 	if err != nil {
 		return base, 0, err
@@ -99,20 +124,34 @@ func (c *Choice) Tune(base setting.Values, set map[string]string) (next setting.
 	if _, given := set[common.Instances.Name]; given {
 		instances = max(1, common.Instances.In(chosen.Values))
 	}
-	next, t := chosen.Profile(), c.table()
+	return chosen.Profile(), instances, nil
+}
+
+// fix returns the next values with the fixed settings of a cluster. The error names one that would change. A default
+// may depend on the cluster, and is no change then.
+func (c *Choice) fix(base, next setting.Values) (setting.Values, error) {
+	t, standard := c.table(), c.standard(base)
 	for _, r := range t.Rows {
 		a := r.About()
-		if to := t.Text(a.Name, next); to != t.Text(a.Name, base) && c.fixed(&a) {
-			return base, 0, &setting.Error{Name: a.Name, Text: to, Detail: a.Change.Waits()}
+		if !c.fixed(&a) {
+			continue
 		}
+		if to := t.Text(a.Name, next.Over(standard)); to != t.Text(a.Name, base.Over(standard)) {
+			return base, &setting.Error{Name: a.Name, Text: to, Detail: a.Change.Waits()}
+		}
+		next = setting.Table{Rows: []setting.Any{r}}.Only(base).Over(next.Without(a.Name))
 	}
-	return next, instances, nil
+	return next, nil
 }
 
 // rechoose checks and completes values together. The one instance with which a log began may be joined by others. Then
 // instances and leaders are those of niagara, with its defaults.
 func (c *Choice) rechoose(v setting.Values, set map[string]string) (Choice, error) {
 	if c.Order != order.KindSingle || !c.Grows() {
+		if lane.On.In(c.Values) && common.Instances.In(v) > 1 {
+			return *c, &setting.Error{Name: common.Instances.Name, Text: common.Settings.Text(common.Instances.Name, v),
+				Detail: "members that were started with lanes need a log of one instance"}
+		}
 		return c.whole().Choose(v, 1)
 	}
 	chosen, err := c.whole().Choose(v.Without(common.Instances.Name).Without(common.Leaders.Name), 1)
@@ -121,15 +160,15 @@ func (c *Choice) rechoose(v setting.Values, set map[string]string) (Choice, erro
 	}
 	merged := Choice{Protocol: c.whole().Canonical(order.KindNiagara, chosen.Placement, setting.Values{}),
 		Order: order.KindNiagara, Placement: chosen.Placement}
-	shared, err := merged.instances(v, 1)
+	instances, leaders := max(1, common.Instances.In(v)), common.Leaders.In(v)
+	shared, err := merged.instances(common.Instances.Set(v, instances), 1)
 	if err != nil {
 		return chosen, err
 	}
-	instances, leaders := common.Instances.In(shared), common.Leaders.In(v)
 	if _, resized := set[common.Instances.Name]; resized {
 		switch _, given := set[common.Leaders.Name]; {
 		case instances > 1 && lane.On.In(v):
-			return chosen, &setting.Error{Name: lane.On.Name, Text: "true", Detail: "lanes need one instance"}
+			return chosen, &setting.Error{Name: lane.On.Name, Text: "true", Detail: "lanes need a log of one instance"}
 		case instances > 1 && leaders == "":
 			leaders = common.Leaders.In(shared)
 		case instances == 1 && !given:
@@ -140,13 +179,19 @@ func (c *Choice) rechoose(v setting.Values, set map[string]string) (Choice, erro
 	return chosen, nil
 }
 
+// TurnsLanesOn reports whether the text of a setting asks for lanes.
+func TurnsLanesOn(set map[string]string) bool {
+	on, err := parse(lane.On, lane.On.Name, set[lane.On.Name])
+	return err == nil && lane.On.In(on)
+}
+
 // with returns values with the texts of some settings. They are not checked together.
 func (c *Choice) with(v setting.Values, set map[string]string) (setting.Values, error) {
 	t := c.table()
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		r := t.Find(name)
 		if r == nil {
-			return v, &setting.Error{Name: name, Detail: "there is no such setting of protocol " + c.Name}
+			return v, &setting.Error{Name: name, Detail: c.missing(name)}
 		}
 		if set[name] == "" {
 			v = v.Without(name)
@@ -166,6 +211,31 @@ func (c *Choice) with(v setting.Values, set map[string]string) (setting.Values, 
 		}
 	}
 	return v, nil
+}
+
+// missing explains why there is no such setting.
+func (c *Choice) missing(name string) string {
+	if has := ServersHaving(name); len(has) > 0 {
+		return fmt.Sprintf("only %s can have it", List(has))
+	}
+	rows := setting.Union(common.Settings, ServerSettings()).Rows
+	if i := slices.IndexFunc(rows, func(r setting.Any) bool { return isPart(r, name) }); i >= 0 {
+		return "it is a part of " + rows[i].About().Name
+	}
+	if name != "protocol" {
+		return "there is no such setting of protocol " + c.Name
+	}
+	if same := names(func(p *Protocol) bool { return p.Core == c.Core && p.Serves() }); len(same) > 1 {
+		return fmt.Sprintf("set placement, lanes or instances instead: %s differ in these", List(same))
+	}
+	return setting.Never.Waits()
+}
+
+// isPart reports whether a flag has this name and sets a part of a setting.
+func isPart(r setting.Any, name string) bool {
+	var v setting.Values
+	return slices.ContainsFunc(setting.Table{Rows: []setting.Any{r}}.Flags(&v, true),
+		func(f setting.Flag) bool { return f.Name == name })
 }
 
 // parse returns the value of one setting, from its text in a profile, or from the text of its flag.

@@ -21,6 +21,15 @@ func OwnFlags(f *pflag.FlagSet, table setting.Table, having func(setting string)
 	}
 }
 
+// OfMember reports whether a name is that of a flag of a member that sets nothing that the members of a cluster share.
+// The protocol follows from settings that they share.
+func OfMember(name string) bool {
+	all, shared := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(Settings).Flags(all)
+	CommonFlags(shared, setting.Union(common.Settings, registry.ServerSettings()), new(setting.Values))
+	return all.Lookup(name) != nil && shared.Lookup(name) == nil && name != "protocol"
+}
+
 // CommonFlags registers the flags of settings that all protocols have; parsing them changes v.
 func CommonFlags(f *pflag.FlagSet, table setting.Table, v *setting.Values) {
 	register(f, table.Flags(v, false), "")

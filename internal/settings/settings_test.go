@@ -152,6 +152,17 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	}
 }
 
+// TestFlagsOfMembers: what the members of a cluster share is in the log, and no flag of one member.
+func TestFlagsOfMembers(t *testing.T) {
+	for name, of := range map[string]bool{
+		"name": true, "listen-client-urls": true, "snapshot-bytes": true, "max-request-bytes": true, "lane-prefix": true,
+		"net": true, "placement": false, "instances": false, "order": false, "election-timeout": false, "relays": false,
+		"quorums": false, "epochs": false, "epoch-policy": false, "lanes": false, "protocol": false, "color": false,
+	} {
+		require.Equal(t, of, OfMember(name), name)
+	}
+}
+
 func TestEveryMistakeIsReportedAtOnce(t *testing.T) {
 	_, err := load([]string{"--name=", "--election-timeout=1", "--log-level=loud"})
 	require.ErrorContains(t, err, "--name")

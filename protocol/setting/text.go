@@ -64,6 +64,9 @@ func parseBool(text string) (bool, error) {
 
 func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
+	if n, isNumber := strconv.Atoi(text); d < 0 || isNumber == nil && n < 0 {
+		return 0, errors.New("a duration is not negative")
+	}
 	if err != nil {
 		return 0, errors.New("not a duration such as 1s or 250ms")
 	}
