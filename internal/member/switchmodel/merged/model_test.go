@@ -81,7 +81,8 @@ func count(set uint8) int       { return bits.OnesCount8(set) }
 func has(set uint8, x int) bool { return set>>x&1 == 1 }
 
 func (m *model) space() explore.Space[cluster, step] {
-	return explore.Space[cluster, step]{Each: m.each, Describe: step.String, Judge: m.judge, Normalize: m.arrange, Show: show}
+	return explore.Space[cluster, step]{Each: m.each, Describe: step.String, Judge: m.judge, Normalize: m.arrange,
+		Show: show}
 }
 
 // weave makes one log of what is known: a round has an entry of each instance in turn.
