@@ -2,6 +2,7 @@ package paper
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -142,26 +143,39 @@ func TestRealInSmall(t *testing.T) {
 		}
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel() // members wait for each other most of the time
-			r, err := Run(t.Context(), small, Config{Dir: dir, Rounds: 1, Member: memberCommand})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(r.Violations()) > 0 {
-				t.Errorf("%v", r.Violations())
-			}
-			for _, s := range r.Series {
-				for _, p := range s.Points {
-					if strings.HasPrefix(s.X, bySecond) {
-						continue // some of them have no answers
-					}
-					// The time before a member's crash is short in this test.
-					if p.Figures[Throughput].Min <= 0 && !strings.HasSuffix(e.Name, "-failures") || p.Figures[P50].Min <= 0 {
-						t.Errorf("%s at %v %s: %+v", s.Name, p.X, s.X, p.Figures)
-					}
+			var wrong []string
+			for range 3 { // on a busy machine a leader may change, or nothing be answered in a moment, but not always
+				if wrong = wrongInSmall(t, small, dir); len(wrong) == 0 {
+					return
 				}
 			}
+			t.Error(strings.Join(wrong, "\n"))
 		})
 	}
+}
+
+// wrongInSmall runs an experiment and returns what is wrong with its figures.
+func wrongInSmall(t *testing.T, e *Experiment, dir string) (wrong []string) {
+	t.Helper()
+	r, err := Run(t.Context(), e, Config{Dir: dir, Rounds: 1, Member: memberCommand})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, v := range r.Violations() {
+		t.Errorf("%v", v) // it must never be
+	}
+	for _, s := range r.Series {
+		for _, p := range s.Points {
+			if strings.HasPrefix(s.X, bySecond) {
+				continue // some of them have no answers
+			}
+			// The time before a member's crash is short in this test.
+			if p.Figures[Throughput].Min <= 0 && !strings.HasSuffix(e.Name, "-failures") || p.Figures[P50].Min <= 0 {
+				wrong = append(wrong, fmt.Sprintf("%s at %v %s: %+v", s.Name, p.X, s.X, p.Figures))
+			}
+		}
+	}
+	return wrong
 }
 
 // kind is the kind of a case, without quantities.
