@@ -224,7 +224,11 @@ func (c *config) core(
 		MaxFrameBytes: c.Experiment.MaxFrameBytes, PipelineDepth: c.Experiment.PipelineDepth,
 		NoPipeline: c.Experiment.NoPipeline, NoParallelAppend: c.Experiment.NoParallelAppend,
 	}
-	common.Apply(&s, c.choice.Core.Settings, c.choice.Values)
+	own := c.choice.Values
+	if instance != protocol.FirstInstance { // with how the first one began it has lanes, which another one learns
+		own = c.choice.Core.As(c.choice.Core.Name, own)
+	}
+	common.Apply(&s, c.choice.Core.Settings, own)
 	if c.Experiment.NoBatching {
 		s.MaxFrameEntries = 1
 	}
@@ -246,7 +250,7 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 		Codec: core.Codec, Cells: core.Cells.With(own), Derive: core.Deriving(own), Proposing: c.proposing(),
 		Settings: c.settings(), Epochs: core.Settings.Text("epochs", c.choice.Values), Quorums: c.quorums().String(),
 		Kind: c.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
-		Begin: c.begin(), Grows: c.choice.Grows(), Leaders: common.Leaders.In(c.choice.Values),
+		Profiled: c.profiled(), Begin: c.begin(), Grows: c.choice.Grows(), Leaders: common.Leaders.In(c.choice.Values),
 		Heartbeat: c.Heartbeat, ElectionTimeout: c.ElectionTimeout, Depth: c.Experiment.PipelineDepth,
 		MaxBatchBytes: c.Experiment.MaxBatchBytes, MaxBatchCommands: c.Experiment.MaxBatchCommands,
 		MaxCommandBytes: c.Limits.CommandBytes, MaxPendingBytes: int64(c.Limits.PendingBytes),
@@ -263,6 +267,12 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 		r.Depth = 1
 	}
 	return r
+}
+
+// profiled reports whether the cluster that the member joins says that its log has a profile.
+func (c *config) profiled() bool {
+	_, ok := c.Protocol.(joining)
+	return ok
 }
 
 // proposing describes how the cores take proposals: as they may under any profile of the cluster.

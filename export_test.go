@@ -11,3 +11,9 @@ func With(p Protocol, settings ...string) Protocol {
 	}
 	return Named(name, append(v.Texts(), settings...)...)
 }
+
+// NameOf is a protocol's name.
+func NameOf(p Protocol) string {
+	name, _, _ := p.chosen()
+	return name
+}

@@ -22,6 +22,9 @@ type Running struct {
 	Members []Member // all members, the joiner included
 	// Begun is with how many instances the cluster began, if it is merged from several; else 0.
 	Begun int
+	// Kind is the kind of the cluster's log, if it has a profile, else zero. A joiner uses it, whatever protocol with the
+	// same core its options name.
+	Kind LogKind
 	// Position and Index are how far the member that answered had applied, and the first instance's log there.
 	Position Position
 	Index    Index
@@ -55,35 +58,59 @@ const (
 )
 
 // identify fills in the ids that are not set. A directory that has data knows them. A member that joins is told them by
-// the running cluster, together with its members and the number of instances with which it began.
+// the running cluster, together with its members and with how its log began.
 func (o *Options) identify() error {
-	if err := o.ownerOf(); err != nil || o.Dir == "" {
+	if err := o.ownerOf(); err != nil || o.Dir == "" || !o.Join {
 		return err
 	}
 	nameless := func(m Member) bool { return m.ID == 0 }
-	if !o.Join || !slices.ContainsFunc(o.Members, nameless) {
-		return nil
-	}
-	// The log has the members, unless the first start ended before it had begun.
-	known, limit := o.Self != 0 && o.Cluster != 0 && replica.Founded(o.files(), o.Dir), joinTime
-	if known {
-		limit = askTime
-	}
-	found, err := o.findRunning(limit)
+	unknown := slices.ContainsFunc(o.Members, nameless)
+	ids, founded := o.Self != 0 && o.Cluster != 0, replica.Founded(o.files(), o.Dir)
+	var found *Running
+	var err error
 	switch {
-	case known && err != nil:
+	case !unknown && founded:
+		return nil
+	case !unknown: // it may start before it is added
+		ctx, cancel := context.WithTimeout(context.Background(), askTime)
+		found, err = o.askMembers(ctx, o.ownURLs())
+		cancel()
+	case ids && founded: // the log has the members
+		found, err = o.findRunning(askTime)
+	default:
+		found, err = o.findRunning(joinTime)
+	}
+	switch {
+	case err != nil && (!unknown || ids && founded):
 		o.Members = slices.DeleteFunc(slices.Clone(o.Members), nameless)
 		return nil
 	case err != nil:
 		return fmt.Errorf("braid: join a running cluster: %w", err)
+	case unknown:
+		o.Self, o.Cluster, o.Members = cmp.Or(o.Self, found.Self), cmp.Or(o.Cluster, found.Cluster), found.Members
 	}
-	o.Self, o.Cluster, o.Members = cmp.Or(o.Self, found.Self), cmp.Or(o.Cluster, found.Cluster), found.Members
-	if found.Begun == 0 {
+	return o.follow(found)
+}
+
+// follow takes in how the log of the cluster began that the member joins.
+func (o *Options) follow(found *Running) error {
+	if found.Kind.IsZero() && found.Begun == 0 {
 		return nil
 	}
 	name, v, err := o.chosen()
-	o.Protocol = named{name, common.Instances.Set(v, found.Begun), err}
+	if found.Kind.IsZero() {
+		o.Protocol = named{name, common.Instances.Set(v, found.Begun), err}
+		return nil
+	}
+	o.Protocol = joining{named{name, v, err}, found.Kind, found.Begun}
 	return nil
+}
+
+// joining is the protocol of a member that joins a cluster, and how that cluster's log began.
+type joining struct {
+	named
+	kind  LogKind
+	begun int
 }
 
 // ownerOf fills in the ids from the directory.

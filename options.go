@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/braidlog/braid/internal/registry"
@@ -130,16 +131,22 @@ func badOption(option, format string, args ...any) error {
 // config is what a member runs with: options whose defaults are filled in, and what they choose of the protocol.
 type config struct {
 	Options
-	choice registry.Choice
+	// choice is that of the log. given is what the options name, if the log began as another protocol of the same core,
+	// and has a profile; else it is choice.
+	choice, given registry.Choice
 }
 
 // complete checks the options and fills in the defaults. The error is an [*OptionError].
 func (o Options) complete() (*config, error) {
-	choice, err := o.choose()
+	given, err := o.choose()
 	if err != nil {
 		return nil, err
 	}
-	c := &config{o, choice}
+	choice, err := o.ofLog(&given)
+	if err != nil {
+		return nil, err
+	}
+	c := &config{o, choice, given}
 	c.Heartbeat = common.Heartbeat.In(choice.Values)
 	c.ElectionTimeout = common.ElectionTimeout.In(choice.Values)
 	c.LeaseReads = common.LeaseReads.In(choice.Values)
@@ -170,7 +177,8 @@ func (c *config) settings() replica.SharedSettings {
 	core, rest := c.choice.Core.Told(own)
 	s := replica.SharedSettings{
 		Fixed: []replica.Setting{{Name: "protocol", Value: "braid/1 " + core}},
-		Table: c.choice.Table(), Flags: c.choice.Profile(), InLog: !c.choice.Core.Judged.Fixed,
+		Table: c.choice.Table(), Flags: c.choice.Profile(), Given: c.given.Profile(), Began: c.began(),
+		InLog: !c.choice.Core.Judged.Fixed,
 	}
 	for name := range own.All() {
 		if _, told := rest.Get(name); !told {
@@ -181,13 +189,49 @@ func (c *config) settings() replica.SharedSettings {
 }
 
 // logKind is what the log is, which never changes.
-func (c *config) logKind() LogKind {
-	k := LogKind{Order: c.choice.Order}
-	k.Core, _ = c.choice.Core.Told(c.choice.Own())
-	if c.choice.Quorums != nil {
-		k.Fragments = c.codeK()
+func (c *config) logKind() LogKind { return logKindOf(&c.choice) }
+
+// logKindOf is the kind of a new log.
+func logKindOf(c *registry.Choice) LogKind {
+	k := LogKind{Order: c.Order}
+	k.Core, _ = c.Core.Told(c.Own())
+	if c.Quorums != nil {
+		k.Fragments = common.CodeK.In(c.Values)
 	}
 	return k
+}
+
+// ofLog is the choice for the log of the member's directory, or for that of the cluster that it joins: how that began
+// counts, and not what the options name, if both are of one core and the log has a profile.
+func (o *Options) ofLog(given *registry.Choice) (registry.Choice, error) {
+	flags, guess := logKindOf(given), registry.NewGuess()
+	kind, begun := LogKind{}, 0
+	var err error
+	if j, ok := o.Protocol.(joining); ok {
+		if kind, begun = j.kind, j.begun; kind != flags && !kind.Shares(flags, guess.Core) {
+			return *given, badOption("Protocol", "is %s, and the cluster that this member is to join has a log of %s",
+				flags, kind)
+		}
+	} else if o.Dir != "" {
+		kind, begun, err = replica.BornAs(o.files(), o.Dir, flags, guess)
+	}
+	if err != nil || !kind.Shares(flags, guess.Core) {
+		return *given, err
+	}
+	return given.As(kind.Core, kind.Order, begun)
+}
+
+// began lists what the options name and the log does not have, because it began otherwise.
+func (c *config) began() (all []replica.Overruled) {
+	const from = ", as the log began"
+	if c.given.Name != c.choice.Name {
+		all = append(all, replica.Overruled{Name: "protocol", Here: c.given.Name, Used: c.choice.Name + from})
+	}
+	if here, used := c.given.Instances(), c.choice.Instances(); here > 1 && here != used {
+		all = append(all, replica.Overruled{Name: common.Instances.Name, Here: strconv.Itoa(here),
+			Used: strconv.Itoa(used) + from})
+	}
+	return all
 }
 
 // codeK is how many fragments make a body whole, at most.

@@ -69,6 +69,22 @@ func (i *Info) Told(own setting.Values) (name string, rest setting.Values) {
 	return i.Name, own
 }
 
+// As returns own settings of a log that began under a recorded name: with those that the name says, and without those
+// that another one says.
+func (i *Info) As(name string, own setting.Values) setting.Values {
+	for _, f := range i.Former {
+		for n := range f.Settings.All() {
+			own = own.Without(n)
+		}
+	}
+	for _, f := range i.Former {
+		if f.Name == name {
+			own = f.Settings.Over(own)
+		}
+	}
+	return own
+}
+
 // Known reports whether a name is the core's, or that of a former one.
 func (i *Info) Known(name string) bool {
 	return i.Name == name || slices.ContainsFunc(i.Former, func(f Former) bool { return f.Name == name })

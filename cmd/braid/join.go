@@ -158,7 +158,7 @@ func (j *joiner) ask(ctx context.Context, url string) (identity, error) {
 }
 
 func (j *joiner) know(found *braid.Running) (identity, error) {
-	if j.s.Merges() && found.Begun == 0 {
+	if j.s.Merges() && found.Begun == 0 && found.Kind.IsZero() {
 		return identity{}, errors.New("the cluster does not run --protocol niagara")
 	}
 	who := identity{self: found.Self, cluster: found.Cluster, members: found.Members, join: true, begun: found.Begun,
@@ -241,7 +241,7 @@ func askBegun(ctx context.Context, url string, config *tls.Config) (n int, err e
 		switch {
 		case m.Error != "":
 			err = fmt.Errorf("ask %s for its instances: %s", m.Endpoint, m.Error)
-		case m.Order != braid.OrderNiagara:
+		case m.Order != braid.OrderNiagara && m.Profile == 0:
 			return 0, fmt.Errorf("the cluster at %s does not run --protocol niagara", m.Endpoint)
 		default:
 			return m.Begun, nil

@@ -101,7 +101,8 @@ func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.
 	}
 	o := braid.Options{
 		Self: who.self, Cluster: who.cluster, Members: who.members, Join: who.join,
-		Dir: filepath.Join(s.DataDir, logDir), Listen: settings.Hosts(s.ListenPeer),
+		PeerURLs: s.AdvertisePeer,
+		Dir:      filepath.Join(s.DataDir, logDir), Listen: settings.Hosts(s.ListenPeer),
 		TLS:       braid.TLS{Config: peerTLS, ByURL: s.PeerTLSByURL, Binds: s.PeerTLSBinds},
 		Protocol:  braid.Named(s.Protocol, common.Time.Except(v).Texts()...),
 		Heartbeat: common.Heartbeat.In(v), ElectionTimeout: common.ElectionTimeout.In(v), LeaseReads: common.LeaseReads.In(v),

@@ -44,6 +44,8 @@ type identity struct {
 	// Kind is the kind of the log. A directory of an earlier version does not record it, until an incarnation has begun
 	// that fits the log.
 	Kind member.LogKind `json:"log_kind,omitzero"`
+	// Profile: the log had a profile when the first incarnation began. An earlier version does not record it.
+	Profile bool `json:"profile,omitempty"`
 	// Birth is the state with which the cluster began: birthEmpty, birthUnknown, or a state's name; "": an earlier
 	// version did not record it.
 	Birth string `json:"birth,omitempty"`
@@ -64,8 +66,10 @@ type Owner struct {
 	Epochs string
 	// Quorums has the quorums of the cluster; "": majorities.
 	Quorums string
-	// Kind is the expected kind of the log; zero: it is not compared.
-	Kind member.LogKind
+	// Kind is the expected kind of the log; zero: it is not compared. Profile: the log has a profile from the beginning
+	// on, or other members say that it has one.
+	Kind    member.LogKind
+	Profile bool
 	// Birth is the name of the state with which the member's state machine begins; "": an empty one. Join: the member
 	// joins a running cluster.
 	Birth string
@@ -154,8 +158,12 @@ func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 		return id, err // other differences follow from it
 	}
 	if !who.Kind.IsZero() {
+		if !id.Kind.IsZero() && id.Kind.Core != who.Kind.Core { // only one of the two names says whether there are cells
+			id.Cells, id.Format = true, max(id.Format, formatCells)
+		}
 		id.Kind = who.Kind
 	}
+	id.Profile = id.Profile || id.Incarnation == 0 && who.Profile
 	if id.Incarnation == 0 || !Founded(fs, dir) {
 		id.Founders = 0
 		if !who.Join {

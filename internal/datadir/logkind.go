@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
 )
 
 // checkKind refuses a directory that has a log of another kind. It only reads. who.Kind is recorded with the next
@@ -32,6 +33,49 @@ func (id *identity) checkKind(fs vfs.FS, dir string, who *Owner) error {
 		return err
 	}
 	return member.CheckLogKind(dir, has, who.Kind, core)
+}
+
+// BornAs returns the kind of the log in a directory, and with how many merged instances it began (0: it is not merged),
+// if it is another one than the flags of a member name and the log has a profile: then it has all that the flags would
+// say, as long as both are of one core. A zero kind: the flags count. It only reads.
+func BornAs(
+	fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess,
+) (kind member.LogKind, begun int, err error) {
+	id, err := parseIdentity(fs, dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return kind, 0, nil
+	}
+	if err == nil {
+		err = id.checkFormat(dir)
+	}
+	if err != nil || id.Kind.IsZero() || id.Kind == flags || !id.Kind.Shares(flags, g.Core) || !Founded(fs, dir) {
+		return kind, 0, err
+	}
+	if has, err := id.hasProfile(fs, dir); !has || err != nil {
+		return kind, 0, err
+	}
+	return id.Kind, id.Begun, nil
+}
+
+// hasProfile reports whether the log in a directory has a profile. In a directory of an earlier version it is the log
+// that says so, or a snapshot.
+func (id *identity) hasProfile(fs vfs.FS, dir string) (has bool, err error) {
+	if id.Profile {
+		return true, nil
+	}
+	s := &Snapshots{fs: fs, dir: filepath.Join(dir, snapshotDir)}
+	err = s.each(func(m *member.Meta) { has = has || m.Config.Profile.Version > 0 })
+	if has || err != nil {
+		return has, err
+	}
+	_, err = eachRecord(fs, filepath.Join(dir, logDir), func(r *protocol.Record) {
+		if r.Kind != protocol.RecordEntry || r.Entry.Kind != protocol.EntryConfig {
+			return
+		}
+		config, err := protocol.DecodeConfig(r.Entry.Payload)
+		has = has || err == nil && config.Profile.Version > 0
+	})
+	return has, err
 }
 
 // guessKinds returns the possible kinds of a directory of an earlier version, which recorded none.
@@ -64,27 +108,35 @@ func (id *identity) guessOrders(fs vfs.FS, dir string, g member.KindGuess) (orde
 		orders = []order.Kind{order.KindNiagara, order.KindKeyed}
 	}
 	s := &Snapshots{fs: fs, dir: filepath.Join(dir, snapshotDir)}
+	err = s.each(func(m *member.Meta) {
+		if orders = []order.Kind{m.Cursor.Kind()}; orders[0] == order.KindNiagara && id.Begun == 0 {
+			orders = append(orders, order.KindSingle) // others joined the one instance with which it began
+		}
+		showSnapshot(m, g)
+	})
+	return orders, err
+}
+
+// each passes the beginning of each snapshot that is not damaged. The start handles the others.
+func (s *Snapshots) each(do func(*member.Meta)) error {
 	all, err := s.Positions()
 	if errors.Is(err, os.ErrNotExist) {
-		return orders, nil
+		return nil
 	}
 	for _, p := range all {
 		f, err := s.Open(p)
 		if member.IsDamage(err) {
-			continue // the start handles it
+			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if orders = []order.Kind{f.Header.Cursor.Kind()}; orders[0] == order.KindNiagara && id.Begun == 0 {
-			orders = append(orders, order.KindSingle) // others joined the one instance with which it began
-		}
-		showSnapshot(&f.Header.Meta, g)
+		do(&f.Header.Meta)
 		if err := f.Close(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return orders, err
+	return err
 }
 
 func showSnapshot(m *member.Meta, g member.KindGuess) {
@@ -101,12 +153,17 @@ func showSnapshot(m *member.Meta, g member.KindGuess) {
 	}
 }
 
-// guessFromLog shows a guess the records of a log. Damaged records are ignored; the start handles them. It reports
-// whether there is any record of an instance.
+// guessFromLog shows a guess the records of a log. It reports whether there is any record of an instance.
 func guessFromLog(fs vfs.FS, dir string, g member.KindGuess) (written bool, err error) {
+	return eachRecord(fs, dir, g.Record)
+}
+
+// eachRecord passes the records of a log. Damaged records are ignored; the start handles them. It reports whether there
+// is any record of an instance.
+func eachRecord(fs vfs.FS, dir string, do func(*protocol.Record)) (written bool, err error) {
 	err = wal.Records(fs, dir, func(r wal.RecordInfo) error {
 		if rec, ok := member.ReadRecord(r.Kind, r.Index, r.Data); ok {
-			g.Record(&rec)
+			do(&rec)
 			written = true
 		}
 		return nil

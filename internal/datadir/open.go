@@ -28,8 +28,10 @@ type Config struct {
 	Begin   order.Cursor
 	Members []protocol.Member
 	Join    bool
-	// Profile is the first profile of a new cluster, with Members; version 0: its log begins without one.
-	Profile protocol.Profile
+	// Profile is the first profile of a new cluster, with Members; version 0: its log begins without one. Profiled: other
+	// members told a member that joins that the log has a profile.
+	Profile  protocol.Profile
+	Profiled bool
 	// Grows: other instances can join the one with which the log began.
 	Grows   bool
 	Machine member.StateMachine
@@ -90,7 +92,7 @@ const (
 
 func (c *Config) owner() Owner {
 	who := Owner{Cluster: c.Cluster, Member: c.Self, Epochs: c.Epochs, Quorums: c.Quorums, Kind: c.Kind, Guess: c.Guess,
-		Join: c.Join}
+		Join: c.Join, Profile: c.Profiled || len(c.Members) > 0 && c.Profile.Version > 0}
 	if len(c.Members) > 0 {
 		who.Founders = cluster.Founders(c.Members)
 	}

@@ -30,6 +30,13 @@ func (k LogKind) fits(of LogKind) bool {
 		(k.Fragments == of.Fragments || k.Fragments < 0)
 }
 
+// Shares reports whether logs of two kinds have the same core, which only a profile divides: in one order of all
+// commands, with quorums that do not depend on bodies. core returns the present name of a core.
+func (k LogKind) Shares(of LogKind, core func(name string) string) bool {
+	return core(k.Core) == core(of.Core) && k.Order != order.KindKeyed && of.Order != order.KindKeyed &&
+		k.Fragments == 0 && of.Fragments == 0
+}
+
 func (k LogKind) String() string {
 	text := k.Core
 	if text == "" {

@@ -37,8 +37,27 @@ func (c *Choice) Instances() int {
 	return common.Instances.In(c.Values)
 }
 
-// Grows reports whether other instances can join the one with which a log began.
-func (c *Choice) Grows() bool { return c.Order != order.KindKeyed && c.Protocol.Grows(c.Values) }
+// Grows reports whether other instances can join the one with which a log began. It is the same for all protocols that
+// are profiles of one core.
+func (c *Choice) Grows() bool { return slices.Contains(c.whole().Orders, order.KindNiagara) }
+
+// As is the choice for a log with a profile that began under a recorded name of c's core, in an order, and if merged
+// with this many instances. The settings that the profile has are not used.
+func (c *Choice) As(core string, o order.Kind, begun int) (Choice, error) {
+	own := c.Core.As(core, c.Own())
+	now := Choice{Order: o, Placement: c.Placement}
+	whole := Choice{Protocol: c.Protocol, Order: o, Placement: c.Placement}
+	now.Protocol = whole.whole().Canonical(o, c.Placement, own)
+	shared := common.Order.Set(common.Settings.Only(c.Values).Without(common.Instances.Name), string(o))
+	if o == order.KindSingle {
+		shared = shared.Without(common.Leaders.Name)
+	} else {
+		shared = common.Instances.Set(shared, begun)
+	}
+	shared, err := now.instances(shared, begun)
+	now.Values = own.Over(shared)
+	return now, err
+}
 
 // Groups is how many groups of keys there are; 0: there is one order of all keys.
 func (c *Choice) Groups() int {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/braidlog/braid/internal/order"
-	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/setting"
@@ -108,9 +107,10 @@ func choose[T ~string](p *Protocol, what string, wish T, may []T) (T, error) {
 // Merges reports whether the protocol's own order makes one log of several instances.
 func (p *Protocol) Merges() bool { return p.Orders[0] == order.KindNiagara }
 
-// Grows reports whether a log of the protocol, with settings of its own, can be merged from several instances.
-func (p *Protocol) Grows(own setting.Values) bool {
-	return slices.Contains(p.Orders, order.KindNiagara) && !lane.On.In(own)
+// Grows reports whether a log of the protocol can be merged from several instances.
+func (p *Protocol) Grows() bool {
+	c := Choice{Protocol: p, Order: p.Orders[0], Placement: p.Placements[0]}
+	return c.Grows()
 }
 
 // Keyed reports whether there is no global log in the order that is wished for ("": the protocol's own):

@@ -269,8 +269,6 @@ func (c *Choice) Under(v setting.Values, instances int) Choice {
 	if instances > 1 && c.Order == order.KindSingle {
 		now.Order = order.KindNiagara
 	}
-	if own := now.Own(); now.Placement != c.Placement || now.Order != c.Order || own != c.Own() {
-		now.Protocol = c.whole().Canonical(now.Order, now.Placement, own)
-	}
+	now.Protocol = c.whole().Canonical(now.Order, now.Placement, now.Own())
 	return now
 }

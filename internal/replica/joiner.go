@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/protocol"
 )
@@ -26,6 +27,9 @@ type Running struct {
 	Members []protocol.Member `json:"members"`
 	// Begun is with how many instances the cluster began, if they are merged; else 0.
 	Begun int `json:"begun"`
+	// Kind is the kind of the log, if it has a profile: then the joiner uses that, whatever protocol of the same core its
+	// flags name. Zero: the log has none, or an earlier version answered.
+	Kind member.LogKind `json:"log_kind,omitzero"`
 	// Position and Index are how far the member that answered had applied, and the first instance's log there. Of
 	// several answers the last one by these holds: see [Running.Before].
 	Position protocol.Position `json:"position,omitempty"`
@@ -54,6 +58,9 @@ func (r *Replica) answerJoiner(question []byte) []byte {
 		Index: at.Points[0].Index}
 	if r.opt.Begin.Merged() {
 		a.Begun = len(r.opt.Begin.Points)
+	}
+	if c.Profile.Version > 0 {
+		a.Kind = r.opt.Kind
 	}
 	b, err := json.Marshal(&a)
 	if err != nil {

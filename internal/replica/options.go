@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"net"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/braidlog/braid/internal/datadir"
@@ -54,6 +52,8 @@ type Options struct {
 	// of an earlier version.
 	Kind  member.LogKind
 	Guess func() member.KindGuess
+	// Profiled: the cluster that the member joins says that its log has a profile.
+	Profiled bool
 	// Settings are those that members share. Fixed has those that depend on no order.
 	Settings cluster.SharedSettings
 
@@ -99,24 +99,11 @@ func (o *Options) outside() {
 type (
 	Setting        = transport.Setting
 	SharedSettings = cluster.SharedSettings
+	Overruled      = cluster.Overruled
 )
 
 // plans reports whether the number of instances can change.
 func (o *Options) plans() bool { return o.Begin.Merged() || o.Grows }
-
-// shared returns all settings that members compare.
-func (o *Options) shared() cluster.SharedSettings {
-	all, s := slices.Clone(o.Settings.Fixed), o.Settings
-	if o.Begin.Several() { // a member that begins with another number would have another order
-		all = append(all, Setting{Name: "instances", Value: strconv.Itoa(len(o.Begin.Points))})
-	}
-	if o.Begin.Merged() {
-		// A program that takes each instance's numbers for its own would apply other commands.
-		all = append(all, Setting{Name: "sessions", Value: "of all instances"})
-	}
-	s.Fixed = all
-	return s
-}
 
 // identity is what the log's files say about the cluster and the member that they belong to.
 func (o *Options) identity() []byte {
@@ -124,6 +111,13 @@ func (o *Options) identity() []byte {
 	binary.BigEndian.PutUint64(b[10:], o.Cluster)
 	binary.BigEndian.PutUint64(b[18:], uint64(o.Self))
 	return b
+}
+
+// BornAs is [datadir.BornAs].
+func BornAs(
+	fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess,
+) (kind member.LogKind, begun int, err error) {
+	return datadir.BornAs(fs, dir, flags, g)
 }
 
 // CheckDir returns why Open would refuse the member's directory before it changes anything; nil: it would not, or there
@@ -144,7 +138,7 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members,
 		Profile: o.Settings.First(), Join: o.Join, Grows: o.Grows, Machine: sm,
 		Identity: o.identity(), Cells: o.Cells, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums,
-		Kind: o.Kind, Guess: o.Guess, LogSegment: segment, BodySegment: segment,
+		Kind: o.Kind, Guess: o.Guess, Profiled: o.Profiled, LogSegment: segment, BodySegment: segment,
 	}
 }
 

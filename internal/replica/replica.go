@@ -178,7 +178,7 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	}
 	r.who.r, r.who.heard = r, make(chan struct{}, 1)
 	r.who.handshakes = cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{r})
-	r.who.handshakes.Shared = r.opt.shared()
+	r.who.handshakes.Shared = r.opt.Settings.With(&r.opt.Begin)
 	r.who.handshakes.Recover(&dir.Meta.Config, dir.Grown(&dir.Meta.Cursor))
 	if err := dir.Register.Descends(dir.Meta.Config.Lineage); err != nil {
 		return err

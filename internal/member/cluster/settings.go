@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"slices"
+	"strconv"
 
+	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/setting"
@@ -18,9 +20,26 @@ type SharedSettings struct {
 	// Table has the settings of a profile. Flags are the complete values with which the member was started.
 	Table setting.Table
 	Flags setting.Values
+	// Given are the values that the flags say, if they name another protocol than that with which the log began; Flags
+	// has none of what it cannot have then. Began is what follows from that protocol, and not from the flags.
+	Given setting.Values
+	Began []Overruled
 	// InLog: a new cluster begins with a profile, and the leader gives a log of an earlier version its first one. Without
 	// it each member has the settings of its flags.
 	InLog bool
+}
+
+// With adds what members compare because of the instances with which the log began.
+func (s SharedSettings) With(begin *order.Cursor) SharedSettings {
+	s.Fixed = slices.Clone(s.Fixed)
+	if begin.Several() { // a member that begins with another number would have another order
+		s.Fixed = append(s.Fixed, transport.Setting{Name: "instances", Value: strconv.Itoa(len(begin.Points))})
+	}
+	if begin.Merged() {
+		// A program that takes each instance's numbers for its own would apply other commands.
+		s.Fixed = append(s.Fixed, transport.Setting{Name: "sessions", Value: "of all instances"})
+	}
+	return s
 }
 
 // First is the first profile of a new cluster. All founders must have the same one: they compare it when they connect.
@@ -45,8 +64,12 @@ type Overruled struct{ Name, Here, Used string }
 
 // Overruled lists the settings that flags gave this member, and that a profile of the log has differently. Flags with
 // defaults are not listed.
-func (s *SharedSettings) Overruled(p *protocol.Profile) (all []Overruled) {
-	for name, here := range s.Flags.All() {
+func (s *SharedSettings) Overruled(p *protocol.Profile) []Overruled {
+	all, flags := slices.Clone(s.Began), s.Flags
+	if len(s.Began) > 0 {
+		flags = s.Given
+	}
+	for name, here := range flags.All() {
 		if used := s.Table.Text(name, p.Values); s.tunable(name) && used != here {
 			all = append(all, Overruled{name, here, used})
 		}

@@ -183,7 +183,7 @@ func (s *Settings) ByKey() bool { return s.Protocol.Core.Judged.ByKey }
 func (s *Settings) Merged() bool { return s.Instances > 0 && !s.Keyed }
 
 // grows reports whether other instances can join the one with which the log began.
-func (s *Settings) grows() bool { return !s.Keyed && s.Protocol.Grows(s.Core.Own) }
+func (s *Settings) grows() bool { return !s.Keyed && s.Protocol.Grows() }
 
 // begin is the cursor at which the cluster's global log begins.
 func (s *Settings) begin() order.Cursor {

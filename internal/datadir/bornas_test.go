@@ -1,0 +1,99 @@
+package datadir
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// former is a guess that knows the names of one core.
+type former struct{ oneCore }
+
+func (former) Core(name string) string {
+	if name == "lcr" {
+		return "raft"
+	}
+	return name
+}
+
+// The log of a directory counts, and not the flags, once it has a profile: from the beginning on, in a snapshot, or in
+// an entry. Other cores, orders and quorums are never taken for its own.
+func TestTheLogSaysHowItBegan(t *testing.T) {
+	lcr := member.LogKind{Core: "lcr", Order: order.KindSingle}
+	flags := member.LogKind{Core: "raft", Order: order.KindNiagara}
+	profile := protocol.Profile{Version: 1}
+	for name, has := range map[string]struct {
+		founded, inSnapshot, inEntry protocol.Profile
+		counts                       bool
+	}{
+		"none":         {},
+		"founded":      {founded: profile, counts: true},
+		"in snapshot":  {inSnapshot: profile, counts: true},
+		"in the log":   {inEntry: profile, counts: true},
+		"another kind": {inEntry: protocol.Profile{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			who := Owner{Cluster: 7, Member: 1, Kind: lcr, Profile: has.founded.Version > 0}
+			_, lock, err := Enter(fs, "/d", who, func() uint64 { return 5 })
+			require.NoError(t, err)
+			require.NoError(t, lock.Close())
+			snapshots, err := OpenSnapshots(fs, filepath.Join("/d", snapshotDir))
+			require.NoError(t, err)
+			bornAs := func(flags member.LogKind) member.LogKind {
+				kind, begun, err := BornAs(fs, "/d", flags, former{})
+				require.NoError(t, err)
+				require.Zero(t, begun)
+				return kind
+			}
+			require.Zero(t, bornAs(flags), "it has no log yet")
+			meta := member.Bootstrap(order.Begin(1, false), []protocol.Member{{ID: 1}})
+			meta.Config.Profile = has.inSnapshot
+			require.NoError(t, snapshots.Write(SnapshotHeader{Meta: meta}, nil))
+			log, err := wal.Open(wal.Options{FS: fs, Dir: "/d/" + logDir, SegmentBytes: 1 << 16})
+			require.NoError(t, err)
+			entry := protocol.Entry{Index: 1, Term: 1, Kind: protocol.EntryConfig,
+				Payload: protocol.EncodeConfig(protocol.Config{Members: []protocol.Member{{ID: 1}}, Profile: has.inEntry})}
+			entry.SealPayload()
+			entry.Seal(1, 1, make([]byte, protocol.HeadSize))
+			record := member.WALRecord(1, &protocol.Record{Kind: protocol.RecordEntry, Entry: entry})
+			require.NoError(t, log.Append([]wal.Record{record}))
+			require.NoError(t, log.Sync())
+			require.NoError(t, log.Close())
+			want := member.LogKind{}
+			if has.counts {
+				want = lcr
+			}
+			require.Equal(t, want, bornAs(flags))
+			require.Zero(t, bornAs(lcr), "the flags are right")
+			for _, other := range []member.LogKind{{Core: "iss", Order: order.KindSingle},
+				{Core: "raft", Order: order.KindKeyed}, {Core: "raft", Order: order.KindSingle, Fragments: 2}} {
+				require.Zero(t, bornAs(other), "%s", other)
+			}
+		})
+	}
+}
+
+// A directory that is opened under another name of its core may have cells of which the name does not tell: earlier
+// programs do not open it then.
+func TestAnotherNameMayMeanCells(t *testing.T) {
+	fs := vfs.NewMem()
+	for _, core := range []string{"lcr", "lcr", "raft"} {
+		who := Owner{Cluster: 7, Member: 1, Kind: member.LogKind{Core: core, Order: order.KindSingle},
+			Guess: func() member.KindGuess { return former{} }}
+		_, lock, err := Enter(fs, "/d", who, func() uint64 { return 5 })
+		require.NoError(t, err)
+		require.NoError(t, lock.Close())
+		id, err := readIdentity(fs, "/d", 7, 1)
+		require.NoError(t, err)
+		require.Equal(t, core == "raft", id.Cells)
+		require.Equal(t, core == "raft", id.Format >= formatCells)
+	}
+}
