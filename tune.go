@@ -80,8 +80,8 @@ func (e *TuneError) Unwrap() error { return e.err }
 //
 // "instances" is changed after the other settings, as by [Node.Reshape]. If that fails, the others are changed.
 //
-// A [*TuneError] explains why nothing was changed. Further errors are those of [Node.ChangeMembers]; a retry with the
-// same Tuning is safe after each of them.
+// It waits as long as ctx lasts. A [*TuneError] explains why nothing was changed. Further errors are those of
+// [Node.ChangeMembers]; a retry with the same Tuning is safe after each of them.
 func (n *Node) Tune(ctx context.Context, t Tuning) (Profile, error) {
 	if n.opt.choice.Core.Judged.Fixed && len(t.Set) > 0 {
 		return Profile{}, &TuneError{Reason: "protocol " + n.opt.choice.Name + " keeps the settings that it began with",
@@ -109,7 +109,7 @@ func (n *Node) Tune(ctx context.Context, t Tuning) (Profile, error) {
 // tuneProfile makes the changes of the profile. It returns the number of instances that there are to be; 0: no other
 // one.
 func (n *Node) tuneProfile(ctx context.Context, t *Tuning) (instances int, err error) {
-	if err := n.r.ReadBarrier(ctx); err != nil {
+	if err := n.r.AwaitRead(ctx); err != nil {
 		return 0, err
 	}
 	s := n.r.Status()

@@ -2,12 +2,16 @@ package server
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/braidlog/braid"
 )
 
 // The only service that etcd does not have. Its methods use Google's well-known messages, so no code needs to be
@@ -37,6 +41,27 @@ var adminDesc = grpc.ServiceDesc{
 		adminMethod(zonesMethod, adminServer.setZones),
 		adminMethod(tuneMethod, adminServer.tune),
 	},
+}
+
+// longestChange bounds the wait for a change of the cluster whose caller gives no deadline.
+const longestChange = 5 * time.Minute
+
+// forChange bounds the wait for a change of the cluster by the caller's deadline, not by the time for a request: a
+// change waits for members, and for what they replicate. It returns once this member knows that the caller may do that.
+func (s *Server) forChange(ctx context.Context) (within context.Context, cancel context.CancelFunc, err error) {
+	if _, given := ctx.Deadline(); given {
+		within, cancel = context.WithCancel(ctx)
+	} else {
+		within, cancel = context.WithTimeout(ctx, longestChange)
+	}
+	err = s.log.ReadBarrier(within)
+	for errors.Is(err, braid.ErrReadTimeout) && within.Err() == nil {
+		err = s.log.ReadBarrier(within) // the call before waited as long as a read does
+	}
+	if err == nil {
+		err = s.store.Rights().RequireAdmin(within)
+	}
+	return within, cancel, toStatus(err)
 }
 
 // message is a message of type T.

@@ -48,9 +48,11 @@ type fakeLog struct {
 	// transferred is where leadership was last handed to.
 	transferred braid.MemberID
 	barriers    int
+	unread      int // how many of the next barriers end with a timeout
 	// tuned is the last change of settings, untuned the refusal of changes, and tunables what there is.
 	tuned    braid.Tuning
 	untuned  error
+	until    time.Time // the deadline of the last change of settings or of instances
 	tunables []braid.Tunable
 	// instances is what the log was last reshaped to.
 	instances int
@@ -191,7 +193,10 @@ func (l *fakeLog) proposeBody(ctx context.Context, command, body []byte) (any, e
 func (l *fakeLog) ReadBarrier(ctx context.Context) error {
 	l.mu.Lock()
 	err, held, behind := l.barrier, l.held, l.behind
-	l.barriers++
+	if l.barriers++; l.unread > 0 {
+		l.unread--
+		err = braid.ErrReadTimeout
+	}
 	l.behind = nil
 	l.mu.Unlock()
 	if behind != nil {
@@ -267,16 +272,18 @@ func (l *fakeLog) TransferLeader(_ context.Context, to braid.MemberID) error {
 	return nil
 }
 
-func (l *fakeLog) Reshape(_ context.Context, instances int) error {
+func (l *fakeLog) Reshape(ctx context.Context, instances int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.until, _ = ctx.Deadline()
 	l.instances = instances
 	return l.refuse
 }
 
-func (l *fakeLog) Tune(_ context.Context, t braid.Tuning) (braid.Profile, error) {
+func (l *fakeLog) Tune(ctx context.Context, t braid.Tuning) (braid.Profile, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.until, _ = ctx.Deadline()
 	if l.untuned != nil {
 		return braid.Profile{}, l.untuned
 	}

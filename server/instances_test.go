@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
@@ -195,6 +197,32 @@ func TestTune(t *testing.T) {
 		f.fake.set(func(l *fakeLog) { l.untuned = refusal })
 		_, err = Tune(ctx, conn, want)
 		require.Equal(t, code, status.Code(err), "%v", err)
+	}
+}
+
+// TestChangesWaitAsLongAsTheCaller: the time for a request is shorter than what a change may take.
+func TestChangesWaitAsLongAsTheCaller(t *testing.T) {
+	f := start(t)
+	conn := f.client.ActiveConnection()
+	left := func() (left time.Duration) {
+		f.fake.set(func(l *fakeLog) { left = time.Until(l.until) })
+		return left
+	}
+	for _, change := range []func(ctx context.Context) error{
+		func(ctx context.Context) error {
+			_, err := Tune(ctx, conn, braid.Tuning{Set: map[string]string{"lease-reads": "true"}})
+			return err
+		},
+		func(ctx context.Context) error { return Reshape(ctx, conn, 2) },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		require.NoError(t, change(ctx))
+		cancel()
+		require.Greater(t, left(), 50*time.Minute)
+		f.fake.set(func(l *fakeLog) { l.unread = 3 })
+		require.NoError(t, change(t.Context()), "there is a leader after some time")
+		require.LessOrEqual(t, left(), longestChange)
+		require.Greater(t, left(), f.timeout)
 	}
 }
 

@@ -19,7 +19,9 @@ func Reshape(ctx context.Context, member grpc.ClientConnInterface, instances int
 }
 
 func (s *Server) reshape(ctx context.Context, instances *wrapperspb.UInt32Value) (*emptypb.Empty, error) {
-	if err := s.needAdmin(ctx); err != nil {
+	ctx, cancel, err := s.forChange(ctx)
+	defer cancel()
+	if err != nil {
 		return nil, err
 	}
 	n := int(instances.GetValue())
@@ -28,8 +30,6 @@ func (s *Server) reshape(ctx context.Context, instances *wrapperspb.UInt32Value)
 		return nil, status.Error(codes.InvalidArgument, fmt.Sprintf("braid: %d instances: it is 1 to %d", n,
 			braid.MaxInstances))
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	if err := s.log.Reshape(ctx, n); err != nil {
 		return nil, toStatus(err)
 	}

@@ -49,9 +49,6 @@ func convert(from any, to *structpb.Struct) error {
 }
 
 func (s *Server) tune(ctx context.Context, q *structpb.Struct) (*structpb.Struct, error) {
-	if err := s.needAdmin(ctx); err != nil {
-		return nil, err
-	}
 	var t braid.Tuning
 	b, err := protojson.Marshal(q)
 	if err == nil {
@@ -60,13 +57,14 @@ func (s *Server) tune(ctx context.Context, q *structpb.Struct) (*structpb.Struct
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, "braid: tune: "+err.Error())
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	tuned := Tuned{Profile: s.log.Status().Profile}
+	var tuned Tuned
 	if len(t.Set) > 0 || t.Version > 0 {
-		if tuned.Profile, err = s.log.Tune(ctx, t); err != nil {
-			return nil, tuneStatus(err)
-		}
+		tuned.Profile, err = s.changeProfile(ctx, t)
+	} else if err = s.needAdmin(ctx); err == nil {
+		tuned.Profile = s.log.Status().Profile
+	}
+	if err != nil {
+		return nil, err
 	}
 	if len(t.Set) > 0 {
 		s.logger.Info("the settings are changed", "profile", tuned.Profile.Version, "set", t.Set)
@@ -77,6 +75,19 @@ func (s *Server) tune(ctx context.Context, q *structpb.Struct) (*structpb.Struct
 		return nil, status.Error(codes.Internal, err.Error())
 	}
 	return answer, nil
+}
+
+func (s *Server) changeProfile(ctx context.Context, t braid.Tuning) (braid.Profile, error) {
+	ctx, cancel, err := s.forChange(ctx)
+	defer cancel()
+	if err != nil {
+		return braid.Profile{}, err
+	}
+	p, err := s.log.Tune(ctx, t)
+	if err != nil {
+		return p, tuneStatus(err)
+	}
+	return p, nil
 }
 
 // tuneStatus is the status of a change of settings that was not made.

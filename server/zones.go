@@ -27,15 +27,15 @@ func SetZones(ctx context.Context, member grpc.ClientConnInterface, zones map[st
 }
 
 func (s *Server) setZones(ctx context.Context, zones *structpb.Struct) (*emptypb.Empty, error) {
-	if err := s.needAdmin(ctx); err != nil {
+	ctx, cancel, err := s.forChange(ctx)
+	defer cancel()
+	if err != nil {
 		return nil, err
 	}
 	changes, err := zoneChanges(s.log.Status().Members, zones.GetFields())
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, "braid: "+err.Error())
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	if err := s.log.ChangeMembers(ctx, changes...); err != nil {
 		return nil, toStatus(err)
 	}

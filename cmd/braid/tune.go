@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/server"
 )
 
@@ -41,6 +43,9 @@ Without NAME=VALUE it shows the profile that the member has applied, the profile
 settings, with what a change of each waits for; with --version only if that one is active. Flags of
 members have no effect on these settings once the cluster runs.
 
+A change that takes longer than a second says for what it waits, on standard error, but not with
+--json.
+
 The exit code is 1 if the change is refused. Nothing was changed then, unless the error says so.`,
 		Example: `  braid tune
   braid tune election-timeout=500ms heartbeat-interval=50ms
@@ -59,10 +64,18 @@ The exit code is 1 if the change is refused. Nothing was changed then, unless th
 				return err
 			}
 			var tuned server.Tuned
-			err = f.call(cmd.Context(), func(ctx context.Context, member grpc.ClientConnInterface) (err error) {
-				tuned, err = server.Tune(ctx, member, t)
-				return err
-			})
+			change := func() error {
+				return f.call(cmd.Context(), func(ctx context.Context, member grpc.ClientConnInterface) (err error) {
+					tuned, err = server.Tune(ctx, member, t)
+					return err
+				})
+			}
+			if asJSON || len(t.Set) == 0 {
+				err = change()
+			} else {
+				instances, _ := strconv.Atoi(t.Set[common.Instances.Name])
+				err = f.waiting(cmd.Context(), cmd.ErrOrStderr(), instances, change)
+			}
 			switch {
 			case err != nil:
 				return err

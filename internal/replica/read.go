@@ -243,6 +243,15 @@ func (r *Replica) findOut(ctx context.Context) {
 // acknowledged with a result before the call. After an error the caller knows nothing, and may retry.
 func (r *Replica) ReadBarrier(ctx context.Context) error { return r.ReadAs(ctx, false, 0) }
 
+// AwaitRead is ReadBarrier, which is tried again as long as ctx lasts.
+func (r *Replica) AwaitRead(ctx context.Context) error {
+	err := r.ReadBarrier(ctx)
+	for errors.Is(err, member.ErrReadTimeout) && ctx.Err() == nil {
+		err = r.ReadBarrier(ctx) // the call before waited as long as a read does
+	}
+	return err
+}
+
 // ReadAs is ReadBarrier. With barrier the state machine also includes what was acknowledged as accepted. It waits no
 // longer than limit, if that is not 0, which costs less than a deadline of ctx.
 func (r *Replica) ReadAs(ctx context.Context, barrier bool, limit time.Duration) error {

@@ -54,6 +54,25 @@ func TestCallersEndWithTheirTimeout(t *testing.T) {
 	})
 }
 
+// TestAReadIsAwaited: without a leader a read gives up, and is tried again as long as its context lasts.
+func TestAReadIsAwaited(t *testing.T) {
+	inBubble(t, setting{size: 3}, func(c *testCluster) {
+		c.leader()
+		r := c.running[1]
+		c.net.isolate(1, true)
+		c.until("no leader is known", func() bool { return r.first().status.Load().Leader == 0 })
+		awaited := make(chan error, 1)
+		go func() { awaited <- r.AwaitRead(c.t.Context()) }()
+		require.ErrorIs(c.t, r.ReadBarrier(c.t.Context()), member.ErrReadTimeout)
+		ctx, cancel := context.WithTimeout(c.t.Context(), r.tuning().GiveUp/10)
+		defer cancel()
+		require.ErrorIs(c.t, r.AwaitRead(ctx), context.DeadlineExceeded)
+		require.Empty(c.t, awaited)
+		c.net.isolate(1, false)
+		require.NoError(c.t, <-awaited)
+	})
+}
+
 // TestNothingIsLeftOfReadersThatGaveUp has readers start and give up while the state machine does not return, as on a
 // full disk.
 func TestNothingIsLeftOfReadersThatGaveUp(t *testing.T) {

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/status"
+)
+
+// showWaits is the interval at which a change that takes longer says for what it waits, and how long a member has for
+// its answer: it looks for a leader for two seconds.
+const (
+	showWaits  = time.Second
+	waitAnswer = 3 * time.Second
+)
+
+// waiting runs a change, and says meanwhile on w for what it waits.
+func (f *adminFlags) waiting(ctx context.Context, w io.Writer, instances int, change func() error) error {
+	o := status.Options{Endpoints: f.endpoints, Timeout: waitAnswer}
+	o.User, o.Password, _ = strings.Cut(f.user, ":")
+	if !f.tls.Empty() || f.tls.TrustedCAFile != "" {
+		config, err := f.tls.ClientConfig()
+		if err != nil {
+			return err
+		}
+		o.TLS = config
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	every, done := time.NewTicker(showWaits), make(chan struct{})
+	defer every.Stop()
+	go func() {
+		defer close(done)
+		tellWaits(ctx, every.C, w, func() string { return tuneWaits(status.Ask(ctx, o), instances) })
+	}()
+	err := change()
+	cancel()
+	<-done
+	return err
+}
+
+// tellWaits writes a line each time that it finds another reason to wait.
+func tellWaits(ctx context.Context, every <-chan time.Time, w io.Writer, find func() string) {
+	for last := ""; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every:
+		}
+		if why := find(); ctx.Err() == nil && why != last {
+			fmt.Fprintf(w, "braid tune: waits for %s\n", why)
+			last = why
+		}
+	}
+}
+
+// tuneWaits is what a change of settings waits for, as far as the members' states show it. instances is how many
+// instances there are to be; 0: as many as there are.
+func tuneWaits(members []status.Member, instances int) string {
+	answer := slices.DeleteFunc(slices.Clone(members), func(m status.Member) bool { return len(m.Instances) == 0 })
+	if len(answer) == 0 {
+		return "a member that answers"
+	}
+	if !slices.ContainsFunc(answer, func(m status.Member) bool { return m.Instances[0].Leader != "" }) {
+		return "a leader"
+	}
+	newest := slices.MaxFunc(answer, func(a, b status.Member) int { return cmp.Compare(a.Profile, b.Profile) }).Profile
+	var behind, grow []string
+	for _, m := range answer {
+		name := cmp.Or(m.Name, m.ID)
+		if l := m.Instances[0].Lanes; l != nil && l.Fence {
+			return "a fence: members replicate first what lanes have accepted"
+		}
+		if m.Profile < newest {
+			behind = append(behind, name)
+		}
+		if instances > 0 && len(m.Instances) != instances {
+			grow = append(grow, name)
+		}
+	}
+	switch {
+	case len(behind) > 0:
+		return fmt.Sprintf("%s to apply profile %d", registry.List(behind), newest)
+	case len(grow) > 0:
+		return fmt.Sprintf("%s to have %d instances", registry.List(grow), instances)
+	}
+	for _, m := range answer {
+		for _, i := range m.Instances {
+			if i.Leader == "" {
+				return fmt.Sprintf("a leader of instance %d", i.Instance)
+			}
+		}
+	}
+	if away := len(members) - len(answer); away > 0 {
+		return fmt.Sprintf("the leader; %d of %d members do not answer", away, len(members))
+	}
+	return "the leader"
+}
