@@ -127,22 +127,34 @@ func (p *Protocol) Moves() bool { return len(p.Leaders) > 0 && !p.Leaders[0].Mov
 // Several reports whether there are several instances in the protocol's own order.
 func (p *Protocol) Several() bool { return p.Merges() || p.Keyed("") }
 
-// Canonical returns the protocol that is named after this order, this placement and some of the own settings with p's
-// core, or p if none is: raft with placement code is craft, and with lanes lcr.
+// Canonical returns the protocol with p's core whose name says most of this order, this placement and some of the own
+// settings: raft with lanes is lcr, with several instances niagara, and otherwise with placement code craft.
 func (p *Protocol) Canonical(o order.Kind, place protocol.Placement, own setting.Values) *Protocol {
-	best, named := p, p.named(o, place)
+	best, most := p, -1
 	for _, q := range list {
-		says := q.Core == p.Core && q.named(o, place) && q.Own.Over(own) == own && q.Own.Over(p.Own) == q.Own
-		if says && (!named || q.Own != p.Own) {
-			best, named = q, true
+		if q.Core != p.Core || !slices.Contains(q.Orders, o) || !slices.Contains(q.Placements, place) ||
+			q.Own.Over(own) != own || q.Own.Over(p.Own) != q.Own {
+			continue
+		}
+		if says := q.says(o, place); says > most || says == most && q == p {
+			best, most = q, says
 		}
 	}
 	return best
 }
 
-// named reports whether the protocol's name says all this.
-func (p *Protocol) named(o order.Kind, place protocol.Placement) bool {
-	return p.Orders[0] == o && p.Placements[0] == place
+// says is how much a protocol's name says of a log: most are its own settings, then the order.
+func (p *Protocol) says(o order.Kind, place protocol.Placement) (n int) {
+	if !p.Own.IsZero() {
+		n = 4
+	}
+	if p.Orders[0] == o {
+		n += 2
+	}
+	if p.Placements[0] == place {
+		n++
+	}
+	return n
 }
 
 // Told is the name of the protocol's core, as members compare it and directories record it.

@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,7 +106,42 @@ func TestCanonicalNames(t *testing.T) {
 	require.Equal(t, "craft", raft.Canonical(order.KindSingle, protocol.PlacementCode, none).Name)
 	require.Equal(t, "raft", raft.Canonical(order.KindSingle, protocol.PlacementCopy, none).Name)
 	require.Equal(t, "niagara", raft.Canonical(order.KindNiagara, protocol.PlacementCopy, none).Name)
+	require.Equal(t, "niagara", raft.Canonical(order.KindNiagara, protocol.PlacementCode, none).Name)
+	require.Equal(t, "lcr", raft.Canonical(order.KindSingle, protocol.PlacementCode, lanes).Name)
 	require.Equal(t, "niagara", niagara.Canonical(order.KindNiagara, protocol.PlacementCode, none).Name)
+}
+
+// A log that began as one protocol of a core is chosen so, whatever the flags name: they then tune alike.
+func TestTheLogIsChosen(t *testing.T) {
+	for _, flags := range []string{"raft", "craft", "lcr", "niagara"} {
+		choice, err := registry.Find(flags).Choose(setting.Values{}, 3)
+		require.NoError(t, err)
+		require.True(t, choice.Grows())
+		for _, log := range []struct {
+			core      string
+			order     order.Kind
+			begun     int
+			name      string
+			instances int
+		}{
+			{"raft", order.KindSingle, 0, "raft", 1}, {"lcr", order.KindSingle, 0, "lcr", 1},
+			{"raft", order.KindNiagara, 3, "niagara", 3}, {"raft", order.KindNiagara, 1, "niagara", 1},
+		} {
+			c, err := choice.As(log.core, log.order, log.begun)
+			require.NoError(t, err)
+			name := log.name
+			if flags == "craft" && name == "raft" {
+				name = flags // placement is no part of how a log begins
+			}
+			require.Equal(t, name, c.Name, flags)
+			require.Equal(t, log.instances, c.Instances(), "%s %v", flags, log)
+			require.Equal(t, log.core == "lcr", strings.Contains(c.Values.String(), "lanes=true"), "%s %v", flags, log)
+			first := registry.Find(log.name)
+			standard, err := first.Choose(setting.Values{}, 3)
+			require.NoError(t, err)
+			require.Equal(t, standard.Names(), c.Names())
+		}
+	}
 }
 
 // A majority of crashes stops every protocol; RS-Raft stops earlier, as in the paper.

@@ -148,10 +148,6 @@ func (c *Choice) fix(base, next setting.Values) (setting.Values, error) {
 // instances and leaders are those of niagara, with its defaults.
 func (c *Choice) rechoose(v setting.Values, set map[string]string) (Choice, error) {
 	if c.Order != order.KindSingle || !c.Grows() {
-		if lane.On.In(c.Values) && common.Instances.In(v) > 1 {
-			return *c, &setting.Error{Name: common.Instances.Name, Text: common.Settings.Text(common.Instances.Name, v),
-				Detail: "members that were started with lanes need a log of one instance"}
-		}
 		return c.whole().Choose(v, 1)
 	}
 	chosen, err := c.whole().Choose(v.Without(common.Instances.Name).Without(common.Leaders.Name), 1)
