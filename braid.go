@@ -85,6 +85,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -105,6 +106,8 @@ import (
 type Node struct {
 	r   *replica.Replica
 	opt *config
+
+	described atomic.Pointer[described] // see describe
 }
 
 // Open starts a member from its directory; it connects to its cluster in the background. A new member without ids asks

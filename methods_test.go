@@ -75,7 +75,7 @@ var never = map[string]bool{
 }
 
 // sole is a member of its own.
-func sole(t *testing.T, members []braid.Member) *braid.Node {
+func sole(t testing.TB, members []braid.Member) *braid.Node {
 	t.Helper()
 	n, err := braid.Open(braid.Options{
 		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: members, Listen: []string{"127.0.0.1:0"},

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/replica"
 )
 
@@ -90,10 +91,10 @@ type InstanceProgress struct {
 // a heartbeat old.
 func (n *Node) Status() Status {
 	s := n.r.Status()
-	now := n.opt.under(&s)
+	now := n.describe(&s)
 	return Status{
 		Self: n.opt.Self, Cluster: n.opt.Cluster, Protocol: now.Name, Tolerance: n.tolerance(&s.Config),
-		Settings: now.Own(), Profile: n.opt.profile(&s), Order: string(now.Order),
+		Settings: now.own, Profile: now.profile.clone(), Order: string(now.Order),
 		Placement: string(now.Placement),
 		Begun:     s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Next),
@@ -102,6 +103,28 @@ func (n *Node) Status() Status {
 		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk),
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved, At: time.Now(),
 	}
+}
+
+// described is what a status says of the applied settings. The texts of all profiles take long, and a status is asked
+// for often, so they are made once for each profile and number of instances. It does not change.
+type described struct {
+	registry.Choice
+	version   uint64
+	instances int
+	own       Settings
+	profile   Profile
+}
+
+// describe describes the applied settings.
+func (n *Node) describe(s *replica.Status) *described {
+	version, instances := s.Config.Profile.Version, len(s.Applied.Points)
+	if d := n.described.Load(); d != nil && d.version == version && d.instances == instances {
+		return d
+	}
+	now := n.opt.under(s)
+	d := &described{Choice: now, version: version, instances: instances, own: now.Own(), profile: n.opt.profile(s)}
+	n.described.Store(d)
+	return d
 }
 
 func slot(t order.Slot) Slot { return Slot{Round: uint64(t.Round), Instance: t.Instance} }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,7 +104,7 @@ func (n *Node) Tune(ctx context.Context, t Tuning) (Profile, error) {
 			return Profile{}, err
 		}
 		s := n.r.Status()
-		return n.opt.profile(&s), nil
+		return n.describe(&s).profile.clone(), nil
 	}
 }
 
@@ -211,6 +213,16 @@ func (c *config) profile(s *replica.Status) Profile {
 		next = all
 	}
 	return p
+}
+
+// clone returns a profile that shares nothing with p.
+func (p *Profile) clone() Profile {
+	c := *p
+	c.Settings, c.Earlier = maps.Clone(p.Settings), slices.Clone(p.Earlier)
+	for i := range c.Earlier {
+		c.Earlier[i].Settings = maps.Clone(c.Earlier[i].Settings)
+	}
+	return c
 }
 
 // since is when a profile became active; zero: that is not known.

@@ -45,6 +45,9 @@ func TestWhatCannotBeTuned(t *testing.T) {
 		require.ErrorIs(t, err, braid.ErrProfileReplaced)
 	}
 	require.Equal(t, before, n.Status().Profile)
+	changed := n.Status().Profile
+	changed.Settings["lease-reads"] = "perhaps"
+	require.Equal(t, before, n.Status().Profile, "each status is the caller's own")
 	fixed := 0
 	for _, s := range n.Tunables() {
 		require.NotEmpty(t, s.Waits, s.Name)
@@ -190,6 +193,7 @@ func instancesAreTuned(c *cluster, alone bool) {
 	p, err = c.nodes[1].Tune(c.ctx(), braid.Tuning{Set: map[string]string{"instances": "1"}, Version: 2})
 	require.NoError(t, err)
 	require.Equal(t, "1", p.Settings["instances"])
+	require.Equal(t, "1", c.nodes[1].Status().Profile.Settings["instances"], "the version may be the same as before")
 	if alone { // it has had several
 		_, err = c.nodes[1].Tune(c.ctx(), braid.Tuning{Set: map[string]string{"lanes": "true"}})
 		require.ErrorIs(t, err, braid.ErrNotTunable)
