@@ -32,8 +32,10 @@ clusters. It returns when the change is active on the member that got the reques
 			if err := f.check(); err != nil {
 				return usageError{err}
 			}
-			err := f.call(cmd.Context(), func(ctx context.Context, member grpc.ClientConnInterface) error {
-				return server.Reshape(ctx, member, instances)
+			err := f.waiting(cmd, instances, func() error {
+				return f.call(cmd.Context(), func(ctx context.Context, member grpc.ClientConnInterface) error {
+					return server.Reshape(ctx, member, instances)
+				})
 			})
 			if err != nil {
 				return err

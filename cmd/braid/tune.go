@@ -74,7 +74,7 @@ The exit code is 1 if the change is refused. Nothing was changed then, unless th
 				err = change()
 			} else {
 				instances, _ := strconv.Atoi(t.Set[common.Instances.Name])
-				err = f.waiting(cmd.Context(), cmd.ErrOrStderr(), instances, change)
+				err = f.waiting(cmd, instances, change)
 			}
 			switch {
 			case err != nil:

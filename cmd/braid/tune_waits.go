@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/status"
 )
@@ -20,8 +22,9 @@ const (
 	waitAnswer = 3 * time.Second
 )
 
-// waiting runs a change, and says meanwhile on w for what it waits.
-func (f *adminFlags) waiting(ctx context.Context, w io.Writer, instances int, change func() error) error {
+// waiting runs the change of a command, and says meanwhile on standard error for what it waits. instances: see
+// changeWaits.
+func (f *adminFlags) waiting(cmd *cobra.Command, instances int, change func() error) error {
 	o := status.Options{Endpoints: f.endpoints, Timeout: waitAnswer}
 	o.User, o.Password, _ = strings.Cut(f.user, ":")
 	if !f.tls.Empty() || f.tls.TrustedCAFile != "" {
@@ -31,12 +34,14 @@ func (f *adminFlags) waiting(ctx context.Context, w io.Writer, instances int, ch
 		}
 		o.TLS = config
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(cmd.Context())
 	every, done := time.NewTicker(showWaits), make(chan struct{})
 	defer every.Stop()
 	go func() {
 		defer close(done)
-		tellWaits(ctx, every.C, w, func() string { return tuneWaits(status.Ask(ctx, o), instances) })
+		tellWaits(ctx, every.C, cmd.ErrOrStderr(), cmd.CommandPath(), func() string {
+			return changeWaits(status.Ask(ctx, o), instances)
+		})
 	}()
 	err := change()
 	cancel()
@@ -44,8 +49,8 @@ func (f *adminFlags) waiting(ctx context.Context, w io.Writer, instances int, ch
 	return err
 }
 
-// tellWaits writes a line each time that it finds another reason to wait.
-func tellWaits(ctx context.Context, every <-chan time.Time, w io.Writer, find func() string) {
+// tellWaits writes a line of a command each time that it finds another reason to wait.
+func tellWaits(ctx context.Context, every <-chan time.Time, w io.Writer, command string, find func() string) {
 	for last := ""; ; {
 		select {
 		case <-ctx.Done():
@@ -53,15 +58,15 @@ func tellWaits(ctx context.Context, every <-chan time.Time, w io.Writer, find fu
 		case <-every:
 		}
 		if why := find(); ctx.Err() == nil && why != last {
-			fmt.Fprintf(w, "braid tune: waits for %s\n", why)
+			fmt.Fprintf(w, "%s: waits for %s\n", command, why)
 			last = why
 		}
 	}
 }
 
-// tuneWaits is what a change of settings waits for, as far as the members' states show it. instances is how many
+// changeWaits is what a change of settings waits for, as far as the members' states show it. instances is how many
 // instances there are to be; 0: as many as there are.
-func tuneWaits(members []status.Member, instances int) string {
+func changeWaits(members []status.Member, instances int) string {
 	answer := slices.DeleteFunc(slices.Clone(members), func(m status.Member) bool { return len(m.Instances) == 0 })
 	if len(answer) == 0 {
 		return "a member that answers"

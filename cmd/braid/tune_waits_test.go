@@ -35,7 +35,7 @@ func TestWhatATuneWaitsFor(t *testing.T) {
 		{"m2 to have 2 instances", 2, []status.Member{member("m1", 3, led, unled), member("m2", 3, led)}},
 		{"a leader of instance 2", 2, []status.Member{member("m1", 3, led, unled), member("m2", 3, led, led)}},
 	} {
-		require.Equal(t, c.want, tuneWaits(c.members, c.instances))
+		require.Equal(t, c.want, changeWaits(c.members, c.instances))
 	}
 }
 
@@ -47,7 +47,7 @@ func TestAReasonToWaitIsSaidOnce(t *testing.T) {
 		every <- time.Time{}
 	}
 	var out bytes.Buffer
-	tellWaits(ctx, every, &out, func() (why string) {
+	tellWaits(ctx, every, &out, "braid tune", func() (why string) {
 		why, reasons = reasons[0], reasons[1:]
 		if len(reasons) == 0 {
 			cancel()
