@@ -39,7 +39,7 @@ type waves struct {
 func demandBusyPace(w *fault.World, alive []*node.Member) {
 	serving := fault.Serving(w, alive)
 	a := &waves{w: w, draw: w.From(busyPace)}
-	if w.Broken != nil || len(serving) == 0 || anyMissing(w, serving[0].Applier.Configs()) || slices.ContainsFunc(serving, func(m *node.Member) bool { return !m.Own.Roomy() }) {
+	if w.Broken != nil || len(serving) == 0 || anyMissing(w, serving[0].Applier.Configs()) || slices.ContainsFunc(serving, func(m *node.Member) bool { return !w.Set.Roomy(m.Own) }) {
 		return
 	}
 	w.Set.Brisk()

@@ -131,6 +131,7 @@ func askTune(w *World, m *node.Member, p protocol.Profile) {
 		return
 	}
 	w.Count(tunesProposed)
+	w.Set.Tuned = p.Values.Over(w.Set.Tuned)
 	w.Tracef("FAULT %s is asked for version %d of the profile: %s", m.ID, p.Version, p.Values)
 	patience := w.From(tunesInRun).Duration(w.Set.Election, 20*w.Set.Election)
 	w.Ask(m, cluster.Operation{Kind: cluster.Tune, Changes: []protocol.Change{{Kind: protocol.Tune, Profile: &p}}},

@@ -19,6 +19,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Settings are the settings of members and their environment.
@@ -33,6 +34,10 @@ type Settings struct {
 	Core   protocol.Settings // of every instance, without Self and Instance
 	Bodies BodySettings
 	Weave  weaveSettings
+
+	// Tuned are the values of profiles that operators have asked for so far: of each setting that did not have its
+	// default in all of them, the last other value.
+	Tuned setting.Values
 }
 
 // ClusterSettings are the cluster's settings from the options.
@@ -286,17 +291,19 @@ func (s *Settings) Rules() judge.Rules {
 	}
 }
 
-// Roomy reports whether no limit is so small that commands of these clients are refused, or wait for a snapshot or
-// for each other: with one entry a message, a slow member is late without a fault. A relay waits half a heartbeat for
-// the members behind it, so a slow member delays others. So does a leader that delays its skips, or has members vote
-// for them, each time that others' values come after its slots. A group of keys that moves after few requests is
-// moving most of the time, while all members ask for it.
-func (s *Settings) Roomy() bool {
-	c := &s.Core
+// Roomy reports whether no limit of a member with settings of its own is so small that commands of these clients are
+// refused, or wait for a snapshot or for each other: with one entry a message, a slow member is late without a fault.
+// A relay waits half a heartbeat for the members behind it, so a slow member delays others. So does a leader that
+// delays its skips, or has members vote for them, each time that others' values come after its slots. A group of keys
+// that moves after few requests is moving most of the time, while all members ask for it. A profile that an operator
+// has asked for counts, decided or not: it may be decided later.
+func (s *Settings) Roomy(own *Settings) bool {
+	c := &own.Core
+	detours := s.Protocol.Core.Settings.Detours(s.Tuned.Over(c.Own))
 	if how := wpaxos.Steal.In(c.Own); s.Protocol.Core.Settings.Has(wpaxos.Steal) && how.Policy != wpaxos.StealNever && how.After < restless {
 		return false
 	}
-	return s.Backlog == 0 && len(s.Protocol.Core.Settings.Detours(c.Own)) == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
+	return own.Backlog == 0 && len(detours) == 0 && own.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
 		c.MaxFrameEntries != 1 && c.MaxFrameBytes > 1 && c.MaxInflightBytes > 1
 }
 
@@ -341,13 +348,12 @@ func (s *Settings) DrawIdle(d draw.Chance) {
 }
 
 // idles reports whether a leader without proposals does not skip at once.
-func (s *Settings) idles() bool {
-	return iss.NoSkip.In(s.Core.Own) || iss.SkipWait.In(s.Core.Own) > 0
-}
+func idles(v setting.Values) bool { return iss.NoSkip.In(v) || iss.SkipWait.In(v) > 0 }
 
-// MostSkipWait returns the longest time that a member may delay another one's value; 0: none.
+// MostSkipWait returns the longest time that a member may delay another one's value, with its flags or with a profile
+// that an operator has asked for; 0: none.
 func (s *Settings) MostSkipWait() time.Duration {
-	if s.idles() {
+	if idles(s.Tuned.Over(s.Core.Own)) {
 		return mostSkipWait * s.Heartbeat
 	}
 	return 0

@@ -41,7 +41,7 @@ func (s *Settings) differ(d draw.Chance) {
 		}
 	}
 	r.Own = s.Protocol.Core.Settings.Draw(d.Below, r.Own) // after the others: for defaults nothing is drawn
-	if s.idles() {
+	if idles(s.Core.Own) {
 		s.DrawIdle(d)
 	}
 }
