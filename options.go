@@ -176,7 +176,6 @@ func (c *config) settings() replica.SharedSettings {
 	own := c.choice.Own()
 	core, rest := c.choice.Core.Told(own)
 	s := replica.SharedSettings{
-		Fixed: []replica.Setting{{Name: "protocol", Value: "braid/1 " + core}},
 		Table: c.choice.Table(), Flags: c.choice.Profile(), Given: c.given.Profile(), Began: c.began(),
 		InLog: !c.choice.Core.Judged.Fixed,
 	}
@@ -185,7 +184,7 @@ func (c *config) settings() replica.SharedSettings {
 			s.Implied = append(s.Implied, name)
 		}
 	}
-	return s
+	return s.Of(core)
 }
 
 // logKind is what the log is, which never changes.

@@ -29,6 +29,12 @@ type SharedSettings struct {
 	InLog bool
 }
 
+// Of adds the recorded name of the core: members with different cores do not understand each other.
+func (s SharedSettings) Of(core string) SharedSettings {
+	s.Fixed = append(slices.Clone(s.Fixed), transport.Setting{Name: "protocol", Value: "braid/1 " + core})
+	return s
+}
+
 // With adds what members compare because of the instances with which the log began.
 func (s SharedSettings) With(begin *order.Cursor) SharedSettings {
 	s.Fixed = slices.Clone(s.Fixed)

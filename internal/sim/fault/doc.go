@@ -17,6 +17,6 @@
 //     knobs.go, moved.go, straggle.go. Invalid proposals: garble.go.
 //   - Other events: birth.go (clusters with an initial state), apart.go (members that were founded apart),
 //     namesakes.go (clusters of the same members), smallworld.go (the other cluster of these two), astray.go (state
-//     machines of other logs), depart.go (members that leave).
+//     machines of other logs), otherflags.go (flags of other protocols), depart.go (members that leave).
 //   - observe.go: reactions of World to members. merging.go: the time until entries are applied.
 package fault

@@ -93,7 +93,8 @@ func (s *Settings) String() string {
 		text += s.Quorums.Tolerates(s.Nodes, nil).String() + "\n"
 	}
 	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() +
-		s.describeMeet() + s.describeAim() + s.describeEpochs() + s.describeTunes() + s.describeZones()
+		s.describeMeet() + s.describeAim() + s.describeEpochs() + s.describeTunes() + s.describeZones() +
+		s.describeOtherFlags()
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, "+
 		"cache %d, parallel append %t, pipeline %t, leases %t; %s\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,

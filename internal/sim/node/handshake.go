@@ -43,7 +43,7 @@ func (w *Environment) linked(from *Member, life int, to *Member) bool {
 		w.refused(to, from, atTo)
 		return false
 	}
-	if !admitted || !Related(from, to) {
+	if !admitted || !Related(from, to) || !w.sameSettings(from, to) {
 		return false
 	}
 	if from.Handshakes.Met(to.ID, to.who) != nil || to.Handshakes.Met(from.ID, from.who) != nil {

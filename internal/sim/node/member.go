@@ -66,6 +66,9 @@ type Member struct {
 	// tuning are the settings in use, and tunedTo is the version of their profile.
 	tuning  member.Tuning
 	tunedTo uint64
+	// flags are those of the present start. unnoted: the directory's first incarnation recorded no kind of the log.
+	flags   flags
+	unnoted bool
 
 	Join bool // not part of the first configuration
 	// Zone is the zone with which it joins.

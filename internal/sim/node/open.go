@@ -45,6 +45,11 @@ func (m *Member) Start() error {
 	dir.Register.Mutant = m.Env.Set.MutantName()
 	r.who, r.Handshakes = dir.Own.Who(), cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{m, dir})
 	r.Handshakes.Mutant = m.Env.Set.MutantName()
+	r.Handshakes.Shared = m.shared(&dir.Begin)
+	r.Handshakes.Recover(&dir.Meta.Config, dir.Grown(&dir.Meta.Cursor))
+	for _, o := range r.Handshakes.Shared.Overruled(&dir.Meta.Config.Profile) {
+		m.Env.Tracef("%s   %s is %s, the log has %s", m.ID, o.Name, o.Here, o.Used)
+	}
 	if err := dir.Register.Descends(dir.Meta.Config.Lineage); err != nil {
 		return err
 	}
@@ -119,18 +124,19 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 		first.Members = nil
 	}
 	begin := m.Env.Set.begin()
-	core, _ := m.Env.Set.Protocol.Core.Told(m.Env.Set.Core.Own)
-	kind := member.LogKind{Core: core, Order: begin.Kind()}
+	kind := m.Env.Set.kind()
 	if set := m.Env.Set; m.ID%2 == 1 && !m.started && !set.beginsLate() && !set.Noted && !set.TunesLanes() {
 		// An earlier version does not record it, and later incarnations infer it. If that needs an entry of the first
 		// leader, a crash just before it leaves a log that another core may have written. An earlier version does not
 		// turn lanes on either.
 		kind = member.LogKind{}
+		m.unnoted = true
 	}
 	m.started = true
+	m.drawFlags(kind, &begin)
 	return datadir.Config{
 		Kind: kind, Guess: func() member.KindGuess { return registry.NewGuess() },
-		FS: m.Disk, Dir: device.Root, Cluster: clusterID, Self: m.ID, Chance: m.Env.From(identities).Rand.Uint64, Begin: begin, Members: first.Members, Profile: first.Profile, Join: m.Join, Grows: m.Env.Set.grows(), Machine: sm,
+		FS: m.Disk, Dir: device.Root, Cluster: clusterID, Self: m.ID, Chance: m.Env.From(identities).Rand.Uint64, Begin: begin, Members: first.Members, Profile: first.Profile, Join: m.Join, Profiled: m.Join && first.Profile.Version > 0, Grows: m.Env.Set.grows(), Machine: sm,
 		Identity: []byte{byte(m.ID)}, Cells: m.Env.Set.cells(), Derive: m.Env.Set.derive(), Epochs: m.Env.Set.epochsTold(), Quorums: m.Env.Set.Quorums.String(), LogSegment: m.Own.SegmentBytes, BodySegment: m.Env.Set.Bodies.SegmentBytes,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
@@ -56,6 +57,8 @@ type ClusterSettings struct {
 	Keyed bool
 	// Unequal: members may have settings of their own.
 	Unequal bool
+	// OtherFlags: members start with the flags of other protocols of the same core.
+	OtherFlags bool
 	// Moves: members may get other addresses. Rots: records on disks are damaged. Both follow from the faults of the
 	// run.
 	Moves, Rots bool
@@ -196,6 +199,13 @@ func (s *Settings) begin() order.Cursor {
 		return order.BeginKeyed(s.Instances)
 	}
 	return order.Begin(max(1, s.Instances), s.Merged() && !s.Single)
+}
+
+// kind is the kind of the log.
+func (s *Settings) kind() member.LogKind {
+	begin := s.begin()
+	core, _ := s.Protocol.Core.Told(s.Core.Own)
+	return member.LogKind{Core: core, Order: begin.Kind()}
 }
 
 // newCore creates the protocol's core of a member.
