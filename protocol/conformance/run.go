@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Pace is the step of clocks at a tick. Cores under test should have a heartbeat of about ten times that, and
@@ -46,8 +47,10 @@ type Options struct {
 	Seeds uint64
 	// Torn: a part of the last write before a crash may be on disk.
 	Torn bool
-	// Fixed: the members do not change.
+	// Fixed: neither the members nor the profile change.
 	Fixed bool
+	// Profile has the settings of cores under test that profiles of their log have too, besides times.
+	Profile setting.Values
 }
 
 // suite is what is under test.
@@ -81,6 +84,8 @@ func Run(t *testing.T, codec *protocol.Codec, start Factory, o Options) {
 	t.Run("snapshot", func(t *testing.T) { snapshot(t, s) })
 	if !o.Fixed {
 		t.Run("membership", func(t *testing.T) { membership(t, s) })
+		t.Run("tune", func(t *testing.T) { tunes(t, s) })
+		t.Run("undecided tune", func(t *testing.T) { undecidedTune(t, s) })
 	}
 	t.Run("same inputs, same effects", func(t *testing.T) { determinism(t, s) })
 	t.Run("faults", func(t *testing.T) { faults(t, s) })

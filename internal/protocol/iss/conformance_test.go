@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // short are epochs that end soon.
@@ -75,5 +76,5 @@ func TestConformanceWithRelays(t *testing.T) {
 	t.Parallel()
 	conformance.Run(t, iss.Codec, factory(withRelays),
 		conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500, OneVoter: true, Skips: true,
-			Derive: deriveShort})
+			Derive: deriveShort, Profile: setting.MustParse("relays=1")})
 }

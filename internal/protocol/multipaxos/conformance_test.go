@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 func factory(change func(*protocol.Settings)) conformance.Factory {
@@ -65,5 +66,6 @@ func TestConformanceWithBodies(t *testing.T) {
 func TestConformanceWithRelays(t *testing.T) {
 	t.Parallel()
 	conformance.Run(t, multipaxos.Codec, factory(withRelays),
-		conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
+		conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500,
+			Profile: setting.MustParse("relays=1")})
 }

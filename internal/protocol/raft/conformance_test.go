@@ -10,7 +10,9 @@ import (
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/conformance"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 func factory(change func(*protocol.Settings)) conformance.Factory {
@@ -24,6 +26,16 @@ func factory(change func(*protocol.Settings)) conformance.Factory {
 		}
 		return raft.New(c, rec)
 	}
+}
+
+// profileOf has the settings of a cluster that profiles of its log have too.
+func profileOf(change func(*protocol.Settings)) setting.Values {
+	var c protocol.Settings
+	if change != nil {
+		change(&c)
+	}
+	v := common.LeaseReads.Set(common.Leaders.Set(setting.Values{}, c.Leaders), c.LeaseReads)
+	return common.CodeK.Set(common.Placement.Set(v, c.Placement), c.MaxK)
 }
 
 func TestConformance(t *testing.T) {
@@ -40,7 +52,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conformance.Run(t, message.Codec, factory(change),
-				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40)})
+				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Profile: profileOf(change)})
 		})
 	}
 }
@@ -64,7 +76,8 @@ func TestConformanceWithBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conformance.Run(t, message.Codec, factory(change),
-				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
+				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500,
+					Profile: profileOf(change)})
 		})
 	}
 }
@@ -153,7 +166,7 @@ func TestConformanceWoven(t *testing.T) {
 			t.Parallel()
 			conformance.Run(t, message.Codec, factory(change),
 				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Merged: true, Bodies: 300,
-					Leases: name == "lease"})
+					Leases: name == "lease", Profile: profileOf(change)})
 		})
 	}
 }
@@ -173,7 +186,8 @@ func TestConformanceWithLanes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conformance.Run(t, message.Codec, withLanes(change),
-				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Derive: lane.Derive, Accepted: true})
+				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Derive: lane.Derive, Accepted: true,
+					Profile: lane.On.Set(profileOf(change), true)})
 		})
 	}
 }
@@ -196,7 +210,7 @@ func TestConformanceWithBodiesInLanes(t *testing.T) {
 			t.Parallel()
 			o := conformance.Options{
 				Derive: lane.Derive, Accepted: true, Bodies: 500, Members: c.members, Rows: erasure.Cut,
-				Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40),
+				Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Profile: lane.On.Set(profileOf(c.change), true),
 			}
 			conformance.Run(t, message.Codec, withLanes(c.change), o)
 		})
