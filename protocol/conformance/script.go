@@ -21,6 +21,7 @@ import (
 //	pass id                    an election timeout passes on id, which does not look at its clock
 //	propose id [body=bytes] [early] | read id | transfer id to | stopping id
 //	change id [add-voter|add-learner|join|remove=(…)] [put=(…) into=zone]
+//	tune id [version=N] [setting=value …]  the profile after the active one; the heartbeat is that of the cluster
 //	deliver | drop [from] [to] [type]   of what is in progress
 //	repeat [from] [to] [type]  what is in progress will arrive twice
 //	alter [from] [to] [type]   what is in progress comes again with other commands where it says that they are decided
@@ -130,6 +131,7 @@ var commands = map[string]func(*script, args){
 	"transfer": func(s *script, a args) { s.net.Transfer(a.id("id"), a.id("to")) },
 	"stopping": func(s *script, a args) { s.net.Step(a.id("id"), protocol.Stopping{}) },
 	"change":   func(s *script, a args) { s.net.Change(a.id("id"), a.changes()...) },
+	"tune":     func(s *script, a args) { s.net.tune(a.id("id"), s.profile(a)) },
 	"deliver":  func(s *script, a args) { s.parcels(a, s.net.Deliver) },
 	"drop":     func(s *script, a args) { s.parcels(a, s.net.Drop) },
 	"repeat": func(s *script, a args) {
@@ -227,10 +229,20 @@ func (a args) text(key string) (v string) {
 	return v
 }
 
+// profile is the next profile of a member, with the settings that the arguments name.
+func (s *script) profile(a args) protocol.Profile {
+	active := s.net.Node(a.id("id")).Core.Status().Config.Profile.Version
+	v := a.settings("id", "version", "quiet").Over(setting.MustParse("heartbeat-interval=" + (10 * Pace).String()))
+	return protocol.Profile{Version: uint64(a.num("version", int(active)+1)), Values: v}
+}
+
 // own are the protocol's own settings: the arguments of cluster that are not common to all protocols.
-func (a args) own() (v setting.Values) {
+func (a args) own() setting.Values { return a.settings("n", "mutant", "frame", "zones") }
+
+// settings are the arguments with other keys than these.
+func (a args) settings(but ...string) (v setting.Values) {
 	for _, arg := range a.d.CmdArgs {
-		if slices.Contains([]string{"n", "mutant", "frame", "zones"}, arg.Key) {
+		if slices.Contains(but, arg.Key) {
 			continue
 		}
 		one, err := setting.Parse(arg.Key + "=" + strings.Join(arg.Vals, ","))

@@ -96,6 +96,7 @@ func New(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*I
 	if err != nil {
 		return nil, err
 	}
+	tuning.Keep(epochs.Setting)
 	s := &ISS{
 		cfg: cfg, tuning: tuning, set: set, chance: slots.Chance(cfg.Self), committed: rec.Base.Index,
 		epochState: epochState{top: rec.Base.Index}, members: members{self: cfg.Self},

@@ -18,7 +18,11 @@ func TestScripts(t *testing.T) {
 	o := conformance.Options{Skips: true,
 		Derive: func(c protocol.Config) protocol.Derived { return epochs.New(fourSlots, c) }}
 	conformance.Scripts(t, "testdata", iss.Codec, start, o, func(st protocol.Status) string {
-		return fmt.Sprintf("%s, leader %s since epoch %d, log %d…%d durable %d decided %d", st.Role, st.Leader, st.Term,
+		text := fmt.Sprintf("%s, leader %s since epoch %d, log %d…%d durable %d decided %d", st.Role, st.Leader, st.Term,
 			st.First, st.Last, st.Durable, st.Commit)
+		if v := st.Config.Profile.Version; v > 0 {
+			text += fmt.Sprintf(" profile %d", v)
+		}
+		return text
 	})
 }

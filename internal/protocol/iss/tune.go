@@ -3,7 +3,6 @@ package iss
 import (
 	"time"
 
-	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/internal/protocol/paxos/relay"
 	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
@@ -33,7 +32,7 @@ func (s *ISS) setOwn() {
 // [*protocol.SettingsError].
 func (s *ISS) takeProfile() error {
 	if s.cfg.Mutant != MutantProfileForgotten {
-		if _, err := s.follow(&s.epochConf); err != nil {
+		if _, err := s.tuning.Follow(&s.cfg, &s.epochConf.Profile); err != nil {
 			return err
 		}
 	}
@@ -41,32 +40,17 @@ func (s *ISS) takeProfile() error {
 	return slots.Fit(s.quorums, &s.conf)
 }
 
-// follow changes the settings to those under the profile of a configuration. The epochs of a log never change. The
-// error is a [*protocol.ProfileError].
-func (s *ISS) follow(c *protocol.Config) (changed bool, err error) {
-	before := epochs.Setting.In(s.cfg.Own)
-	changed, err = s.tuning.Follow(&s.cfg, &c.Profile)
-	if err == nil && epochs.Setting.In(s.cfg.Own) != before {
-		err = &protocol.ProfileError{Version: c.Profile.Version,
-			Err: &protocol.SettingsError{Detail: "the epochs of a log do not change"}}
-	}
-	return changed, err
-}
-
 // tune changes the settings to those under the profile of a configuration that becomes active. It reports whether
 // this member continues: it stops if its program cannot have the profile.
 func (s *ISS) tune(c *protocol.Config) bool {
 	before := s.cfg.ElectionTimeout
-	changed, err := s.follow(c)
-	if err != nil {
-		s.out.Unusable, s.stopped = err, true
-		return false
-	}
+	changed, ok := s.tuning.Tune(&s.cfg, c, s.out)
 	if changed {
 		s.setOwn()
 		s.restartTimers(before)
 	}
-	return true
+	s.stopped = s.stopped || !ok
+	return ok
 }
 
 // restartTimers lets what waits follow other settings. Members that are active remain so for a timeout: they may have

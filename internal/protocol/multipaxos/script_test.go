@@ -12,7 +12,11 @@ import (
 
 func TestScripts(t *testing.T) {
 	conformance.Scripts(t, "testdata", multipaxos.Codec, factory, conformance.Options{}, func(st protocol.Status) string {
-		return fmt.Sprintf("%s ballot %s log %d…%d durable %d leader %s", st.Role, paxos.Ballot(st.Term), st.First, st.Last,
+		text := fmt.Sprintf("%s ballot %s log %d…%d durable %d leader %s", st.Role, paxos.Ballot(st.Term), st.First, st.Last,
 			st.Durable, st.Leader)
+		if v := st.Config.Profile.Version; v > 0 {
+			text += fmt.Sprintf(" profile %d", v)
+		}
+		return text
 	})
 }

@@ -21,16 +21,13 @@ func (s *Paxos) setOwn() {
 // this member continues: it stops if its program cannot have the profile.
 func (s *Paxos) tune(c *protocol.Config) bool {
 	before := s.cfg.ElectionTimeout
-	changed, err := s.tuning.Follow(&s.cfg, &c.Profile)
-	if err != nil {
-		s.out.Unusable, s.stopped = err, true
-		return false
-	}
+	changed, ok := s.tuning.Tune(&s.cfg, c, s.out)
 	if changed {
 		s.setOwn()
 		s.restartTimers(before)
 	}
-	return true
+	s.stopped = s.stopped || !ok
+	return ok
 }
 
 // restartTimers lets what waits follow other settings. A leader sends a heartbeat now: the others learn by it that the

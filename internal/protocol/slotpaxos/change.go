@@ -76,11 +76,7 @@ func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Re
 // follow them. It reports whether this member continues: it stops if its program cannot have the profile. No rule of
 // safety or of reads depends on these settings, and members may differ in them.
 func (s *Paxos) tune(c *protocol.Config) bool {
-	changed, err := s.tuning.Follow(&s.cfg, &c.Profile)
-	if err != nil {
-		s.out.Unusable, s.stopped = err, true
-		return false
-	}
+	changed, ok := s.tuning.Tune(&s.cfg, c, s.out)
 	if changed {
 		if s.tunedAt = s.now; s.role == protocol.Leader {
 			s.lead.heartbeatAt = s.now // the others learn by it that the profile is decided
@@ -90,7 +86,8 @@ func (s *Paxos) tune(c *protocol.Config) bool {
 			r.again, r.until = min(r.again, s.now+s.cfg.Heartbeat), min(r.until, s.now+s.cfg.ElectionTimeout)
 		}
 	}
-	return true
+	s.stopped = s.stopped || !ok
+	return ok
 }
 
 // others is the leader's view of the other members.

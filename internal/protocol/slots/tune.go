@@ -15,6 +15,8 @@ type Tuning struct {
 	name    string
 	own     setting.Table
 	started protocol.Settings
+	// keeps is a setting that no profile of a log changes; nil: there is none.
+	keeps setting.Any
 	// profile is the one that the core uses.
 	profile protocol.Profile
 }
@@ -49,16 +51,45 @@ func (t *Tuning) Follow(cfg *protocol.Settings, p *protocol.Profile) (changed bo
 	return true, nil
 }
 
+// Keep makes a setting of the protocol one that no profile changes: a core with another value has another log.
+func (t *Tuning) Keep(s setting.Any) { t.keeps = s }
+
+// Tune is Follow for a core that runs. If the core must stop, ok is false, and its effects say why.
+func (t *Tuning) Tune(cfg *protocol.Settings, c *protocol.Config, out *protocol.Effects) (changed, ok bool) {
+	changed, err := t.Follow(cfg, &c.Profile)
+	if err != nil {
+		out.Unusable = err
+	}
+	return changed, err == nil
+}
+
 // under returns the settings under a profile. The error is a [*protocol.ProfileError].
 func (t *Tuning) under(p *protocol.Profile) (protocol.Settings, error) {
 	next, err := common.Tuned(t.started, t.own, p)
 	if err != nil {
 		return next, err
 	}
-	if err := allowed(t.name, &next, nil); err != nil {
+	if err = allowed(t.name, &next, nil); err == nil {
+		err = t.kept(&next)
+	}
+	if err != nil {
 		return next, &protocol.ProfileError{Version: p.Version, Err: err}
 	}
 	return next, nil
+}
+
+// kept returns the error if the setting that no profile changes would change.
+func (t *Tuning) kept(next *protocol.Settings) error {
+	if t.keeps == nil {
+		return nil
+	}
+	name := t.keeps.About().Name
+	have, want := t.own.Text(name, t.started.Own), t.own.Text(name, next.Own)
+	if have == want {
+		return nil
+	}
+	return &protocol.SettingsError{Detail: fmt.Sprintf("%s %s, but this member's log has %s, which no profile changes",
+		name, want, have)}
 }
 
 // Refuses returns the reason why a core with some settings does not propose a profile; ReasonNone if it does. Settings
