@@ -33,6 +33,7 @@ func TestAJoinerFindsItsCluster(t *testing.T) {
 			require.EqualValues(t, 42, found.Cluster)
 			require.EqualValues(t, 9, found.Self)
 			require.Equal(t, instances, found.Begun)
+			require.Equal(t, "raft "+c.any().Status().Order, fmt.Sprint(found.Kind.Core, " ", found.Kind.Order))
 			require.Len(t, found.Members, 2)
 			require.True(t, found.Members[1].Joining)
 			for _, wrong := range [][]string{nil, added.PeerURLs[:1], {url, added.PeerURLs[0]}} {

@@ -18,8 +18,8 @@ import (
 //
 // The first members of a cluster must have the same protocol, and mostly the same settings: they compare what must be
 // equal when they connect. From then on the log has the settings, see [Node.Tune]: a member that joins or starts again
-// uses those. https://github.com/braidlog/braid/blob/main/docs/using/settings.md says for each setting how it can be
-// changed.
+// uses those. It may have any of Raft, CRaft, LCR and Niagara then, whichever of them the cluster began with.
+// https://github.com/braidlog/braid/blob/main/docs/using/settings.md says for each setting how it can be changed.
 type Protocol interface {
 	// chosen returns the protocol's name and what is set. The error is a [*SettingError].
 	chosen() (name string, v setting.Values, err error)
@@ -35,7 +35,7 @@ type Raft struct{}
 // [Node.Tune] changes a running cluster from Raft to CRaft and back: setting "placement" is "code" or "copy".
 type CRaft struct {
 	// K is how many fragments make a body whole, at most 64. 0: as many as possible while a write need not wait for the
-	// slowest member. It must be the same on all members.
+	// slowest member. It must be the same on all first members.
 	K int `setting:"code-k"`
 	// ExtraWhole is how many members more than needed get whole bodies where fragments cannot be used, 0…64. Members
 	// may differ in it.
@@ -60,7 +60,7 @@ type Niagara struct {
 	// member that has data finds it there. [Node.Reshape] changes the number of a running cluster.
 	Instances int `setting:"instances"`
 	// Leaders are the members that should lead the instances: [LeadersTogether] or [LeadersSpread]. "": LeadersSpread
-	// with coded bodies, where bytes count most, else LeadersTogether. It must be the same on all members.
+	// with coded bodies, where bytes count most, else LeadersTogether. It must be the same on all first members.
 	Leaders string `setting:"leaders"`
 	Coded   *CRaft // bodies are coded, as in CRaft; nil: every member keeps them whole
 }

@@ -21,7 +21,7 @@ import (
 func TestAnotherProtocolIsRefusedAfterAKill(t *testing.T) {
 	t.Parallel()
 	for protocol, others := range map[string][]string{"iss": {"raft", "", "lcr"}, "multi-paxos": {"raft", "iss"},
-		"niagara": {"raft", "iss", "multi-paxos"}} {
+		"niagara": {"iss", "multi-paxos", "raft"}} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			dir := dataDir(t)
@@ -49,6 +49,9 @@ func TestAnotherProtocolIsRefusedAfterAKill(t *testing.T) {
 				}
 				before := fingerprint(t, filepath.Join(dir, fmt.Sprintf("m%d", at+1)))
 				for _, other := range others {
+					if protocol == "niagara" && other == "raft" && at != 1 {
+						continue // a log with a profile is opened so: see TestMembersWithOtherProtocolNames
+					}
 					_, stderr, code := do(t, "", withOther(command, other)...)
 					require.Equal(t, exitFailed, code, stderr)
 					require.Contains(t, stderr, "start it with --protocol "+protocol)
