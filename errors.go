@@ -136,7 +136,8 @@ type DirError = member.DirError
 //	Order     string // how the log is made of instances, as Status.Order has it
 //	Fragments int    // how many fragments make a body whole, where quorums depend on it; else 0
 //
-// IsZero reports that nothing is known. String names the kind.
+// IsZero reports that nothing is known. Shares reports whether two logs have the same core, so that only their profiles
+// differ. String names the kind.
 type LogKind = member.LogKind
 
 // LogKindError indicates that a directory holds a log of another kind than the one with which it was to be opened.
