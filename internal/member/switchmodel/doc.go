@@ -11,6 +11,8 @@
 //     decides S stops its reads and its lease in that step, before it sends anything.
 //   - W3: the first record of the new instance is durable before the member sends anything in it. The membership is
 //     that at p, whatever follows S in the member's log.
+//     A leader that names itself as m may write its first record together with S. That record counts only if S is
+//     decided at that index and term. S names its proposer, so m knows after a restart that it may have led already.
 //   - W4: a member that has begun votes, acknowledges and confirms nothing in the old instance. It answers with
 //     Sealed or a snapshot.
 //   - W5: a read index of the old instance counts only while the member that asked has not begun, and only with

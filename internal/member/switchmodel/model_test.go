@@ -50,6 +50,7 @@ type member struct {
 	rec  uint8 // the last instance with a first record on disk
 	kept uint8 // the first instance with a log on disk: a snapshot stands for those before it
 	only uint8 // instance+1 in which it takes member 0 alone for the voters
+	own  uint8 // instance+1 whose S it appended itself, in this incarnation
 }
 
 // said is what was ever sent in an instance. Nothing is taken back: it may arrive later, again, or never.
@@ -114,6 +115,7 @@ type model struct {
 	snapshots     bool
 	olds          bool // snapshots may be of any place, however long ago
 	joints        bool
+	together      bool // a leader that is m itself writes its first record together with S
 	stales        bool
 
 	variant
@@ -130,6 +132,9 @@ type variant struct {
 	sealedReads   bool // W5: reads by its lease in the old instance after it has begun
 	unborn        bool // W6: is born without the vote for m
 	leadsAgain    bool // W6: m leads term 1 after a restart
+	ownAgain      bool // W6: m takes the record with S for one of this incarnation
+	ownOfAny      bool // W3: m takes the record with S for one of another S, which is decided in a later term
+	ownUnsynced   bool // W3: m speaks before the record with S is durable
 	unfenced      bool // W7: proposes S without a fence
 	sealsJoint    bool // W7: proposes S behind a joint configuration
 	cutsTail      bool // W8: what is behind S is cut before the first record is durable

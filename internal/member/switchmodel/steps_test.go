@@ -88,13 +88,16 @@ func (c *model) leading(s *cluster, x int, in uint8, yield successor) {
 	if r.role != leader {
 		return
 	}
-	speaks := s.m[x].rec >= in || c.bornTwice // W3
+	speaks := s.m[x].rec >= in || c.bornTwice || c.recorded(s, x, in) // W3
 	if r.n < c.length[in] && speaks && s.m[x].at == in {
 		for _, kind := range c.choices(s, x, in) {
 			n := *s
 			q := &n.m[x].in[in]
 			q.log[q.n] = entryOf(kind, r.term)
 			q.n++
+			if c.together && kind == seal+x {
+				n.m[x].own = in + 1
+			}
 			n.net[in].log[r.term], n.net[in].n[r.term] = q.log, q.n // sent before it is written here
 			yield(do("append", x, int(in), kind), &n)
 		}

@@ -19,12 +19,31 @@ func (c *model) begin(s *cluster, x int) {
 	m.in[m.at] = replica{term: 1, vote: first + 1}
 	s.net[m.at].votes[1][x] = first + 1
 	switch {
+	case int(first) == x && c.together && c.proposed(s, x) && m.own != m.at && !c.ownAgain:
 	case int(first) == x:
 		m.in[m.at].role = leader
 		s.leads(x, m.at)
 	case c.unborn:
 		m.in[m.at], s.net[m.at].votes[1][x] = replica{}, 0
 	}
+}
+
+// proposed reports whether x proposed the S of the instance before the one that it takes part in, in any incarnation.
+// S names its proposer.
+func (c *model) proposed(s *cluster, x int) bool {
+	old := &s.m[x].in[s.m[x].at-1]
+	sealing := old.log[c.counts(&old.log, old.n)-1]
+	return int(s.net[s.m[x].at-1].leader[sealing.term()]) == x+1
+}
+
+// recorded reports whether x wrote its first record of an instance together with S. It counts for this S alone.
+func (c *model) recorded(s *cluster, x int, in uint8) bool {
+	m := &s.m[x]
+	if !c.together || in == 0 || m.own != in && !c.ownAgain || !c.proposed(s, x) && !c.ownOfAny {
+		return false
+	}
+	old := &m.in[in-1]
+	return old.durable >= c.counts(&old.log, old.n) || c.ownUnsynced
 }
 
 // switching: x begins what it knows to be decided, writes its first record, counts acknowledgements itself, or is
@@ -191,7 +210,7 @@ func (c *model) failing(s *cluster, x int, yield successor) {
 			*r = replica{}
 		}
 	}
-	m.at = m.rec
+	m.at, m.own = m.rec, 0
 	if c.forgets {
 		m.at = m.kept
 	}

@@ -18,6 +18,16 @@ const (
 	deep
 )
 
+func sizeOf(models, all bool) int {
+	switch {
+	case all:
+		return deep
+	case models:
+		return whole
+	}
+	return quick
+}
+
 // Members 1 to 3 of the text are 0 to 2 here.
 const (
 	three    = 0b0111
@@ -43,12 +53,7 @@ func (m model) longer(seals int, length [instances]uint8) model {
 
 // TestRulesHold: a merged log of two instances is sealed.
 func TestRulesHold(t *testing.T) {
-	size := quick
-	if testsize.Runs(testsize.Models) {
-		size = whole
-	} else if testsize.Runs(testsize.Deep) {
-		size = deep
-	}
+	size := sizeOf(testsize.Runs(testsize.Models), testsize.Runs(testsize.Deep))
 	more := codes.longer(2, [...]uint8{3, 2, 1})
 	more.bodies = 2
 	hasty := back // harmless: changes have numbers
@@ -77,22 +82,30 @@ func TestRulesHold(t *testing.T) {
 
 // TestVariants: each rule is needed.
 func TestVariants(t *testing.T) {
+	size := sizeOf(testsize.Runs(testsize.Models), testsize.Runs(testsize.Deep))
 	for _, c := range []struct {
 		name    string
 		m       model
 		variant variant
 		want    string
 		steps   int
+		size    int
 	}{
 		{"W2: begins without what is before p in the second instance", stay, variant{beginsAtSeal: true},
-			"P2: something is decided behind p", 8},
-		{"W5: a read by the second instance's lease", stay, variant{secondReads: true}, "P4: a read misses", 12},
-		{"S counts while one instance has the new members", leaves, variant{uneven: true}, "P6: 1010 cannot decide", 9},
+			"P2: something is decided behind p", 8, quick},
+		{"W5: a read by the second instance's lease", stay, variant{secondReads: true},
+			"P4: a read misses", 12, quick},
+		{"S counts while one instance has the new members", leaves, variant{uneven: true},
+			"P6: 1010 cannot decide", 9, quick},
 		{"S counts when the voters are the same, by different changes", back, variant{sameVoters: true},
-			"P6: 0011 cannot decide", 20},
-		{"W7: bodies are not checked", codes, variant{unchecked: true}, "P3: 0011 cannot read body", 8},
-		{"W7: bodies are checked when S is proposed", codes, variant{byProposer: true}, "P3: 0011 cannot read body", 8},
+			"P6: 0011 cannot decide", 20, whole},
+		{"W7: bodies are not checked", codes, variant{unchecked: true}, "P3: 0011 cannot read body", 8, quick},
+		{"W7: bodies are checked when S is proposed", codes, variant{byProposer: true},
+			"P3: 0011 cannot read body", 8, quick},
 	} {
+		if c.size > size {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			c.m.variant = c.variant
 			r := explore.Search(c.m.space(), most, nil)
