@@ -3,6 +3,8 @@ package braid_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,4 +60,35 @@ func TestAMemberKeepsTheSettingsOfItsEpochs(t *testing.T) {
 	set, wait = begun, 0
 	c.start(c.members[2], false)
 	c.verify(append(acked, c.fill("y", 20)...))
+}
+
+// A joiner with other epochs would compute other epochs from the same log. The others refuse it, and both sides log
+// which setting differs. With those of the log it joins, also after a change of the profile.
+func TestAJoinerHasTheEpochsOfTheLog(t *testing.T) {
+	t.Parallel()
+	set, logs := braid.EpochSettings{MinSlots: 16, MaxSlots: 16, EqualShares: true, Policy: "backoff"}, new(logged)
+	c := newCluster(t, 2, func(o *braid.Options) {
+		o.Protocol = braid.ISS{Epochs: set}
+		o.Logger = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	c.led()
+	_, err := c.any().Tune(c.ctx(), braid.Tuning{Set: map[string]string{"skip-wait": "1ms"}})
+	require.NoError(t, err)
+	acked := c.fill("x", 20)
+	joiner := braid.Member{ID: 3, PeerURLs: []string{freeURL(t)}}
+	changed(t, c.any(), braid.Change{Kind: braid.AddVoter, Member: joiner})
+	c.dirs[3] = t.TempDir()
+	begun := set
+	set.MaxSlots = 32
+	c.start(joiner, true)
+	require.Eventually(t, func() bool {
+		return strings.Contains(logs.String(), `differ (epochs is \"slots 16-32, shares equal,`) &&
+			strings.Contains(logs.String(), `differ (epochs is \"slots 16-16, shares equal,`)
+	}, 20*time.Second, 10*time.Millisecond)
+	require.Zero(t, c.nodes[3].Status().Applied)
+	c.stop(3)
+
+	set, c.dirs[3] = begun, t.TempDir()
+	c.start(joiner, true)
+	c.verify(append(acked, c.fill("y", 5)...))
 }
