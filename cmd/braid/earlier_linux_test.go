@@ -8,13 +8,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/braidlog/braid/internal/status"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
@@ -22,17 +25,19 @@ import (
 // version has no lineages, births and kinds of logs. One member was stopped and two were killed:
 // testdata/earlier/make.sh makes the archives with that version's program.
 var earlier = []earlierDirs{
-	{"raft", nil},
-	{"iss", nil},
-	{"craft", []string{"--code-k=2"}},
-	{"niagara", []string{"--instances=2"}},
-	{"lcr", nil},
-	{"multi-paxos", nil},
+	{"raft", nil, "niagara"},
+	{"iss", nil, ""},
+	{"craft", []string{"--code-k=2"}, "lcr"},
+	{"niagara", []string{"--instances=2"}, "craft"},
+	{"lcr", nil, "raft"},
+	{"multi-paxos", nil, ""},
 }
 
+// other is another protocol of the same core, with which members restart once the log has a profile; "": there is none.
 type earlierDirs struct {
 	protocol string
 	flags    []string
+	other    string
 }
 
 // unpacked returns three members with these directories. None is started.
@@ -70,6 +75,7 @@ func TestDirectoriesOfAnEarlierVersionOpen(t *testing.T) {
 			lineage := c.lineage(1)
 			require.Equal(t, lineage, c.lineage(2))
 			require.Equal(t, lineage, c.lineage(3))
+			c.profiled(e.other)
 			c.kill(1, 2, 3)
 			c.start(1, 2, 3)
 			for i := 1; i <= 3; i++ {
@@ -125,6 +131,25 @@ func TestDirectoriesOfAnEarlierVersionGrow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// profiled waits until all members have a profile, and has them restart as another protocol.
+func (c *trio) profiled(other string) {
+	c.t.Helper()
+	if other == "" {
+		return
+	}
+	for i := 1; i <= 3; i++ {
+		eventually(c.t, "a profile", func(context.Context) bool {
+			all := status.Ask(c.t.Context(), status.Options{Endpoints: []string{c.flags[i].client}, Only: true,
+				Timeout: time.Second})
+			return len(all) == 1 && all[0].Profile > 0
+		})
+	}
+	c.more[0] = "--protocol=" + other
+	c.more = slices.DeleteFunc(c.more, func(flag string) bool {
+		return strings.HasPrefix(flag, "--code-k") || strings.HasPrefix(flag, "--instances")
+	})
 }
 
 // lineage is the one in a member's directory, once the member has applied it.
