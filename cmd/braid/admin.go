@@ -44,7 +44,7 @@ func (f *adminFlags) check() error {
 	return nil
 }
 
-// call calls a member. The error has a member's own text.
+// call calls a member. The error has a member's own text, unless none answered within the time limit.
 func (f *adminFlags) call(ctx context.Context, ask func(context.Context, grpc.ClientConnInterface) error) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
@@ -62,7 +62,10 @@ func (f *adminFlags) call(ctx context.Context, ask func(context.Context, grpc.Cl
 		return err
 	}
 	defer client.Close()
-	if err := ask(ctx, client.ActiveConnection()); err != nil {
+	if err = ask(ctx, client.ActiveConnection()); errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
+		return fmt.Errorf("no answer within %v: a change may have been made, or be made later; it may be repeated",
+			f.timeout)
+	} else if err != nil {
 		return errors.New(status.Convert(err).Message())
 	}
 	return nil
