@@ -71,7 +71,8 @@ var hints = map[string]uint64{
 	"no-guests": 551, "any-state": 475, "epaxos-say-unused": 97,
 	"wpaxos-any-found": 79, "wpaxos-elect-too-few": 7,
 	"lane-no-drain": 315, "weave-plan-early": 77, "weave-grow-late": 7, "weave-grow-unproven": 21, "code-restore-row": 52, "read-without-confirm": 53, "turned-away": 100,
-	"tune-lanes-open": 582, "iss-promise-forgets": 75,
+	"tune-lanes-open": 582, "tune-lease-by-majority": 29, "tune-lease-at-once": 29, "tune-laggard-counts": 39,
+	"tune-promise-decided": 29, "iss-promise-forgets": 75,
 }
 
 // seldom is the first hint that makes a mutant a rare one. Only campaign mutants searches for rare mutants.

@@ -31,11 +31,16 @@ var tunesProposed = count.New("tunes", "tunes", count.Bodiless)
 type tuneSettings struct {
 	// Follow is the share of tunes that are followed by another fault at once.
 	Follow float64
+	// Leases: tunes are stories of leases. See leasetune.go.
+	Leases bool
 }
 
 // tuneMutants begins the names of the mutants that tunes find. Searches for others have no tunes: with each fault more
 // they take longer.
 const tuneMutants = "tune-"
+
+// laneMutants begins the names of those among them that stories of leases do not find.
+const laneMutants = "tune-lanes-"
 
 // drawTunes draws whether operators tune. Leases may then be switched on at any time, so clocks are never further
 // apart than leases allow.
@@ -55,7 +60,13 @@ func (s *Settings) drawTunes(d draw.Chance) {
 	if s.TunesLanes() && s.Load.Early+s.Load.Blind == 0 {
 		s.Load.Early, s.Load.Blind = d.Share(), d.Share()
 	}
+	if !staged && s.Nodes >= 3 && !strings.HasPrefix(s.Mutant, laneMutants) && d.Yes(leaseTunes) {
+		s.tuneLeases(d)
+	}
 }
+
+// leaseTunes is the share of runs with tunes in which these are stories of leases.
+const leaseTunes = 0.2
 
 func (s *Settings) describeTunes() string {
 	if s.Faults[faultTune] == 0 {
@@ -68,6 +79,10 @@ func (s *Settings) describeTunes() string {
 func tune(w *World) {
 	d, l := w.From(tunesInRun), w.Leader()
 	if l == nil {
+		return
+	}
+	if w.Set.Tunes.Leases {
+		tuneLease(w, d, l)
 		return
 	}
 	profile := l.Of(node.FirstInstance).Witness.Latest.Config.Profile
