@@ -200,6 +200,20 @@ func TestTune(t *testing.T) {
 	}
 }
 
+// TestSettingsAreShownWithoutALeader: they are the member's own, and may be what explains an election.
+func TestSettingsAreShownWithoutALeader(t *testing.T) {
+	f := start(t)
+	ctx, conn := testContext(t), f.client.ActiveConnection()
+	f.fake.set(func(l *fakeLog) {
+		l.leader, l.barrier = 0, braid.ErrReadTimeout
+		l.tunables = []braid.Tunable{{Name: "lease-reads", Value: "true", Waits: "a majority"}}
+	})
+	eventually(t, "the loss of the leader", func() bool { return !f.self.Load().led })
+	shown, err := Tune(ctx, conn, braid.Tuning{})
+	require.NoError(t, err)
+	require.Equal(t, f.fake.tunables, shown.Settings)
+}
+
 // TestChangesWaitAsLongAsTheCaller: the time for a request is shorter than what a change may take.
 func TestChangesWaitAsLongAsTheCaller(t *testing.T) {
 	f := start(t)

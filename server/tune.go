@@ -21,9 +21,9 @@ type Tuned struct {
 }
 
 // Tune asks a member to change settings of its cluster, and returns the settings after the change. Without any setting
-// in t.Set nothing is changed: the settings are those that the member has applied. A refusal has the code
-// InvalidArgument or FailedPrecondition, Aborted if another profile is active than the one that t.Version names, or
-// Unavailable if a retry may succeed.
+// in t.Set nothing is changed: the settings are those that the member has applied, and are shown without a leader, too.
+// A refusal has the code InvalidArgument or FailedPrecondition, Aborted if another profile is active than the one that
+// t.Version names, or Unavailable if a retry may succeed.
 func Tune(ctx context.Context, member grpc.ClientConnInterface, t braid.Tuning) (Tuned, error) {
 	q, answer, tuned := new(structpb.Struct), new(structpb.Struct), Tuned{}
 	if err := convert(t, q); err != nil {
@@ -60,7 +60,7 @@ func (s *Server) tune(ctx context.Context, q *structpb.Struct) (*structpb.Struct
 	var tuned Tuned
 	if len(t.Set) > 0 || t.Version > 0 {
 		tuned.Profile, err = s.changeProfile(ctx, t)
-	} else if err = s.needAdmin(ctx); err == nil {
+	} else if err = s.needAdminHere(ctx); err == nil {
 		tuned.Profile = s.log.Status().Profile
 	}
 	if err != nil {
