@@ -281,7 +281,7 @@ func (c *config) profiled() bool {
 // proposing describes how the cores take proposals: as they may under any profile of the cluster.
 func (c *config) proposing() protocol.Proposing {
 	p := c.choice.Core.Proposing
-	if shared := c.settings(); !shared.InLog || c.choice.Order != order.KindSingle {
+	if shared := c.settings(); !shared.InLog || c.choice.Order == order.KindKeyed {
 		p = p.With(c.choice.Own())
 	}
 	return p

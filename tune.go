@@ -154,9 +154,6 @@ func (t *Tuning) replaced(active *protocol.Profile) error {
 // refused is the error of a change that the leader refused.
 func (t *Tuning) refused(err error, why *RefusedError, reshaped bool) error {
 	e := &TuneError{Reason: why.Reason.String(), Retry: why.Retryable(), err: err}
-	if why.Reason == protocol.ReasonSettings && registry.TurnsLanesOn(t.Set) { // the values were checked before
-		e.Reason = "lanes need a log of one instance that never had several"
-	}
 	switch why.Reason {
 	case protocol.ReasonProfile:
 		e.err = errors.Join(ErrProfileReplaced, err)

@@ -14,10 +14,23 @@ import (
 
 // TestLanesAreTunedUnderLoad: lanes are turned on, off and on again while members propose blind commands. None is lost
 // that was accepted, and none takes effect twice. A member that restarts with the options of raft has lanes as the log
-// says.
+// says. Meanwhile the log gets other instances and loses them, whether it began with one or was merged from the
+// beginning on.
 func TestLanesAreTunedUnderLoad(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3, nil)
+	for name, begin := range map[string]func(*braid.Options){"raft": nil, "niagara": woven(2), "niagara of one": woven(1),
+		"niagara with lanes": func(o *braid.Options) {
+			o.Protocol = braid.With(o.Protocol, "order=niagara", "instances=2", "lanes=true")
+		}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lanesAreTunedUnderLoad(newCluster(t, 3, begin))
+		})
+	}
+}
+
+func lanesAreTunedUnderLoad(c *cluster) {
+	t := c.t
 	c.how = braid.ProposeOptions{Mode: braid.ModeAccepted}
 	c.leader()
 	loading, end := context.WithCancel(t.Context())
@@ -41,28 +54,34 @@ func TestLanesAreTunedUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	tune := func(lanes string) {
-		p, err := c.any().Tune(c.ctx(), braid.Tuning{Set: map[string]string{"lanes": lanes}})
+	tune := func(name, text string) {
+		p, err := c.any().Tune(c.ctx(), braid.Tuning{Set: map[string]string{name: text}})
 		require.NoError(t, err)
-		require.Equal(t, lanes, p.Settings["lanes"])
+		require.Equal(t, text, p.Settings[name])
 	}
 	earlyNow := func() int {
 		mu.Lock()
 		defer mu.Unlock()
 		return early[true]
 	}
-	for range 2 {
-		tune("true")
-		require.True(t, c.any().MayAnswerEarly())
+	more := func() {
 		before := earlyNow()
 		require.Eventually(t, func() bool { return earlyNow() > before+20 }, testTimeout, time.Millisecond)
-		tune("false")
+	}
+	require.True(t, c.any().MayAnswerEarly())
+	for _, instances := range []string{"3", "1"} {
+		tune("lanes", "true")
+		more()
+		tune("instances", instances)
+		more()
+		tune("lanes", "false")
 	}
 	end()
 	load.Wait()
 	c.verify(acked)
 
-	tune("true")
+	tune("lanes", "true")
+	tune("instances", "2")
 	id := c.leader()%3 + 1
 	c.stop(id)
 	c.start(c.members[id-1], false)

@@ -400,7 +400,10 @@ type Status struct {
 	Term     Term
 	Leader   MemberID // 0: none known
 	// Routes are the destinations of proposals, by path. nil: the leader takes all of them, in its term.
-	Routes  []Route
+	Routes []Route
+	// Owes: proposals of earlier incarnations of this member may have been answered, and are not applied here. Once it is
+	// false it stays so.
+	Owes    bool
 	First   Index // first index after the base
 	Last    Index
 	Durable Index // what this member's own disk holds

@@ -17,6 +17,8 @@ const (
 	MutantSessionOfInstance mutant.Name = "weave-session-of-instance"
 	MutantLowEarly          mutant.Name = "low-passes-unsettled"
 	MutantReadOne           mutant.Name = "weave-read-one"
+	MutantBarrierAdded      mutant.Name = "weave-barrier-added"
+	MutantReplacesOwed      mutant.Name = "weave-replaces-owed"
 	MutantMix               mutant.Name = "weave-mix"
 	MutantCutCommitted      mutant.Name = "weave-cut-committed"
 	MutantHasty             mutant.Name = "weave-hasty"
@@ -55,9 +57,11 @@ const (
 // Clusters in which several of them are found.
 var (
 	inNiagara = mutant.Cluster{Protocol: "niagara"}
-	slots     = mutant.Cluster{Protocol: "slotpaxos"}
-	codedFive = mutant.Cluster{Protocol: "craft", Nodes: 5}
-	keyed     = mutant.Cluster{Protocol: "multi-raft"}
+	// mergedLanes are logs of lcr that get other instances.
+	mergedLanes = mutant.Cluster{Protocol: "lcr", Instances: 1, Seeds: 2000}
+	slots       = mutant.Cluster{Protocol: "slotpaxos"}
+	codedFive   = mutant.Cluster{Protocol: "craft", Nodes: 5}
+	keyed       = mutant.Cluster{Protocol: "multi-raft"}
 )
 
 // Mutants lists all of them.
@@ -81,6 +85,10 @@ var Mutants = [...]mutant.Info{
 		In: mutant.Cluster{Protocol: inNiagara.Protocol, Seeds: 2000}},
 	{Name: MutantLowEarly, Where: "Proposals", Does: "a batch says of those before it that they are settled"},
 	{Name: MutantReadOne, Where: "ReadVector", Does: "one instance alone is asked for a read point", In: inNiagara},
+	{Name: MutantBarrierAdded, Where: "ReadGroups",
+		Does: "a barrier read does not wait until the first instance's entries have their place", In: mergedLanes},
+	{Name: MutantReplacesOwed, Where: "Hosted", Does: "a new incarnation ends the earlier ones by an instance without " +
+		"lanes, although not all that they had accepted is applied", In: mergedLanes},
 	{Name: MutantMix, Where: "Applier", Does: "a snapshot's place is taken in one instance alone", In: inNiagara},
 	{Name: MutantCutCommitted, Where: "LogKeeper", Does: "logs are cut at what is committed, not at a snapshot's points",
 		In: inNiagara},

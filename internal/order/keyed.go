@@ -71,6 +71,9 @@ func (k *Keyed) Added(instance protocol.InstanceID) protocol.Index {
 	return 0
 }
 
+// Placed implements [Order].
+func (k *Keyed) Placed(instance protocol.InstanceID) protocol.Index { return k.Added(instance) }
+
 // Next implements [Order].
 func (k *Keyed) Next(out []Placed) []Placed {
 	n := k.waiting.len()

@@ -101,6 +101,22 @@ func (n *Niagara) Added(instance protocol.InstanceID) protocol.Index {
 	return 0
 }
 
+// Placed implements [Order].
+func (n *Niagara) Placed(instance protocol.InstanceID) protocol.Index {
+	s := n.log(instance)
+	if s == nil {
+		return 0
+	}
+	nothing := 0
+	for nothing < s.waiting.len() && !orders(s.waiting.at(nothing).Kind) {
+		nothing++
+	}
+	return s.at.Index + protocol.Index(nothing)
+}
+
+// orders reports whether an entry is to have a place.
+func orders(k protocol.EntryKind) bool { return k != protocol.EntrySkip && k != protocol.EntryNoop }
+
 // Next implements [Order].
 func (n *Niagara) Next(out []Placed) []Placed {
 	for {

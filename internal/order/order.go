@@ -20,6 +20,9 @@ type Order interface {
 	// Added is the index of the last entry of an instance that was added or that a snapshot
 	// covers.
 	Added(instance protocol.InstanceID) protocol.Index
+	// Placed is the index up to which all that an instance orders has its place in the global log. Skips that come next
+	// are taken in, as they order nothing.
+	Placed(instance protocol.InstanceID) protocol.Index
 	// Cursor is the place after the last entry that Next returned.
 	Cursor() Cursor
 	// Install continues after the cursor of a snapshot. Added entries after its points are kept. A

@@ -91,8 +91,8 @@ func (p *Protocol) Choose(v setting.Values, members int) (c Choice, err error) {
 	if c.Placement, err = p.Placement(common.Placement.In(shared)); err != nil {
 		return c, err
 	}
-	if c.Order != order.KindSingle && lane.On.In(own) {
-		return c, &setting.Error{Name: lane.On.Name, Text: "true", Detail: "lanes need a log of one instance"}
+	if c.Order == order.KindKeyed && lane.On.In(own) {
+		return c, &setting.Error{Name: lane.On.Name, Text: "true", Detail: "lanes need one order of all commands"}
 	}
 	shared = common.Order.Set(shared, string(c.Order))
 	shared = common.Placement.Set(shared, c.Placement)

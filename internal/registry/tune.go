@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/braidlog/braid/internal/order"
-	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/setting"
@@ -163,8 +162,6 @@ func (c *Choice) rechoose(v setting.Values, set map[string]string) (Choice, erro
 	}
 	if _, resized := set[common.Instances.Name]; resized {
 		switch _, given := set[common.Leaders.Name]; {
-		case instances > 1 && lane.On.In(v):
-			return chosen, &setting.Error{Name: lane.On.Name, Text: "true", Detail: "lanes need a log of one instance"}
 		case instances > 1 && leaders == "":
 			leaders = common.Leaders.In(shared)
 		case instances == 1 && !given:
@@ -173,12 +170,6 @@ func (c *Choice) rechoose(v setting.Values, set map[string]string) (Choice, erro
 	}
 	chosen.Values = common.Leaders.Set(common.Instances.Set(chosen.Values, instances), leaders)
 	return chosen, nil
-}
-
-// TurnsLanesOn reports whether the text of a setting asks for lanes.
-func TurnsLanesOn(set map[string]string) bool {
-	on, err := parse(lane.On, lane.On.Name, set[lane.On.Name])
-	return err == nil && lane.On.In(on)
 }
 
 // with returns values with the texts of some settings. They are not checked together.

@@ -221,7 +221,9 @@ func (l *eventLoop) abandon() {
 }
 
 // Waiting implements instance.Source, as TakeBatch and NoteLoad do.
-func (l *eventLoop) Waiting() (bytes int, full bool) { return l.r.proposer.waiting(l.id) }
+func (l *eventLoop) Waiting() (bytes int, full bool, path protocol.Path) {
+	return l.r.proposer.waiting(l.id)
+}
 
 func (l *eventLoop) TakeBatch() *intake.Batch { return l.r.proposer.nextBatch(l.id) }
 

@@ -124,7 +124,7 @@ func (p *proposer) free(b *intake.Batch) {
 	p.queue.Settled(b)
 }
 
-func (p *proposer) waiting(instance protocol.InstanceID) (bytes int, full bool) {
+func (p *proposer) waiting(instance protocol.InstanceID) (bytes int, full bool, path protocol.Path) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.queue.WaitingFor(instance)

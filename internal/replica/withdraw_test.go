@@ -105,7 +105,7 @@ func TestACommandThatIsNotWithdrawnInTimeIsAnswered(t *testing.T) {
 		var ticket intake.Ticket
 		require.NoError(c.t,
 			r.proposer.propose(&r.proposer.queue, []byte("x"), nil, func(_ any, err error) { told <- err }, &ticket))
-		c.until("the loop has it", func() bool { bytes, _ := r.proposer.waiting(r.first().id); return bytes == 0 })
+		c.until("the loop has it", func() bool { bytes, _, _ := r.proposer.waiting(r.first().id); return bytes == 0 })
 		busy, open := c.gate()
 		r.first().do(func() { <-busy })
 		began := time.Now()

@@ -100,6 +100,7 @@ func (p *Applied) note(a *Applier) {
 	for i, id := range p.shape {
 		p.added[i], p.backlog[i] = a.Added(id), a.Waiting(id)
 	}
+	p.groups.Placed = a.order.Placed(p.shape[0])
 }
 
 // Note notes how far the applier is. It returns the groups of reads that this serves. It also returns those that must

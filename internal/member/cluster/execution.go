@@ -255,8 +255,6 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 	switch {
 	case !at.Merged() && !e.cfg.Grows || n < 1 || n > order.MaxInstances:
 		return e.refuse(protocol.ReasonInstances, first.Leader)
-	case n > 1 && first.Lanes != nil:
-		return e.refuse(protocol.ReasonInstances, first.Leader) // the profile at ConfigIndex has lanes
 	case grows && configs[0].Profile.Version == 0 && e.cfg.Mutant != member.MutantGrowUnproven:
 		return e.refuse(protocol.ReasonNoProfile, first.Leader) // an earlier version ignores the entry
 	case len(at.Points) == n: // perhaps long ago, and this member has only now come there

@@ -165,12 +165,6 @@ func TestALogOfOneInstanceGrowsWithAProfile(t *testing.T) {
 	shown = VersionTunes
 	require.Len(t, again.Next(v).Tell, 1)
 
-	leader.Lanes = &protocol.LanesStatus{} // they need one instance
-	step = x.Begin(Operation{Kind: Reshape, Instances: 2}).Next(v)
-	require.ErrorAs(t, step.Err, &refused)
-	require.Equal(t, protocol.ReasonInstances, refused.Reason)
-	leader.Lanes = nil
-
 	x.Config.Grows = false
 	step = x.Begin(Operation{Kind: Reshape, Instances: 2}).Next(v)
 	require.ErrorAs(t, step.Err, &refused)

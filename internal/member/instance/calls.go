@@ -20,7 +20,7 @@ type Calls struct {
 // time.
 type Source interface {
 	// Waiting and TakeBatch are of the member's [intake.Proposals].
-	Waiting() (bytes int, full bool)
+	Waiting() (bytes int, full bool, path protocol.Path)
 	TakeBatch() *intake.Batch
 	// NoteLoad publishes how much work the instance has. Which instance takes the next batch is decided by the loads of
 	// all, so it is called after each batch.

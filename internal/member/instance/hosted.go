@@ -251,9 +251,15 @@ func (h *Hosted) propose() {
 	h.note()
 	taken := 0
 	source := h.calls.Source
-	for bytes, full := source.Waiting(); bytes > 0; bytes, full = source.Waiting() {
+	for bytes, full, path := source.Waiting(); bytes > 0; bytes, full, path = source.Waiting() {
 		siblings := h.calls.Siblings()
-		if o := Preferred(siblings); !h.cfg.Keyed && siblings.IDs()[o] != h.cfg.Instance && (taken == 0 || taken >= stride) {
+		lane := !h.cfg.Keyed && HasPath(siblings, path)
+		if lane && !h.first() {
+			siblings.Wake(0)
+			return
+		}
+		if o := Preferred(siblings); !h.cfg.Keyed && !lane && siblings.IDs()[o] != h.cfg.Instance &&
+			(taken == 0 || taken >= stride) {
 			if timed || siblings.Load(o).Pending == 0 { // that instance may not know that a batch waits
 				siblings.Wake(o)
 			}
@@ -275,10 +281,29 @@ func (h *Hosted) propose() {
 			b.Settled()
 			continue
 		}
+		h.keepEarlier(b, siblings)
 		h.inst.Propose(now, b, &h.out)
 		h.note()
 		taken++
 	}
+}
+
+// keepEarlier leaves it open, in a batch that was never proposed, whether this member's earlier incarnations are over,
+// if the first instance may owe them something. Its own log has that before the batch. The global log may not.
+func (h *Hosted) keepEarlier(b *intake.Batch, s Siblings) {
+	if !h.cfg.Keyed && !h.first() && b.Proposed == 0 && s.Status(0).Owes && h.cfg.Mutant != member.MutantReplacesOwed {
+		b.Entry.Low = 0
+	}
+}
+
+// HasPath reports whether the first instance has a path of its own for batches: this member's lane. Other instances
+// leave them to it.
+func HasPath(s Siblings, path protocol.Path) bool {
+	if path == 0 || len(s.IDs()) == 1 {
+		return false
+	}
+	routes := s.Status(0).Routes
+	return int(path) < len(routes) && routes[path] != routes[0]
 }
 
 // Preferred is which of a member's instances should take its next batch.

@@ -25,14 +25,19 @@ type alone struct {
 	status  *protocol.Status
 }
 
-func (a *alone) Waiting() (bytes int, full bool) { return len(a.batches), false }
-func (a *alone) NoteLoad(Load)                   {}
-func (a *alone) Risen() uint64                   { return 0 }
-func (a *alone) Wanted() order.Slot              { return order.Slot{} }
-func (a *alone) IDs() []protocol.InstanceID      { return onlyFirst }
-func (a *alone) Load(int) Load                   { return Load{} }
-func (a *alone) Status(int) *protocol.Status     { return a.status }
-func (a *alone) Wake(int)                        {}
+func (a *alone) Waiting() (bytes int, full bool, path protocol.Path) {
+	if len(a.batches) > 0 {
+		path = a.batches[0].Path
+	}
+	return len(a.batches), false, path
+}
+func (a *alone) NoteLoad(Load)               {}
+func (a *alone) Risen() uint64               { return 0 }
+func (a *alone) Wanted() order.Slot          { return order.Slot{} }
+func (a *alone) IDs() []protocol.InstanceID  { return onlyFirst }
+func (a *alone) Load(int) Load               { return Load{} }
+func (a *alone) Status(int) *protocol.Status { return a.status }
+func (a *alone) Wake(int)                    {}
 
 func (a *alone) TakeBatch() *intake.Batch {
 	b := a.batches[0]

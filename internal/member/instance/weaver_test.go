@@ -150,3 +150,45 @@ func TestBatchesOfARetiredInstanceAreProposedElsewhere(t *testing.T) {
 	require.NoError(t, other.Check())
 	require.Equal(t, member.ErrMaybeCommitted, b.Abandoned(), "nobody knows what became of it before")
 }
+
+// siblings are instances that can be seen, and that count how often they are woken.
+type siblings struct {
+	status []*protocol.Status
+	woken  []int
+}
+
+func (s *siblings) IDs() []protocol.InstanceID    { return []protocol.InstanceID{1, 2}[:len(s.status)] }
+func (s *siblings) Load(int) Load                 { return Load{} }
+func (s *siblings) Status(i int) *protocol.Status { return s.status[i] }
+func (s *siblings) Wake(i int)                    { s.woken = append(s.woken, i) }
+
+// TestBatchesOfALaneAreForTheFirstInstance: other instances leave them to it while it has a path for them.
+func TestBatchesOfALaneAreForTheFirstInstance(t *testing.T) {
+	leader, own := protocol.Route{To: 2, Term: 1}, protocol.Route{To: 1}
+	s := &siblings{status: []*protocol.Status{{Routes: []protocol.Route{leader, own}}, {}}}
+	require.True(t, HasPath(s, 1))
+	require.False(t, HasPath(s, 0))
+	s.status[0].Routes[1] = leader
+	require.False(t, HasPath(s, 1), "as any other")
+	s.status[0].Routes = nil
+	require.False(t, HasPath(s, 1), "it has no lanes")
+}
+
+// TestAnIncarnationDoesNotEndEarlierOnesTooSoon: see docs/internals/lcr.md, "Several instances".
+func TestAnIncarnationDoesNotEndEarlierOnesTooSoon(t *testing.T) {
+	s := &siblings{status: []*protocol.Status{{Owes: true}, {}}}
+	_, in := wovenInstance(2, protocol.Leader, 1)
+	low := func(instance protocol.InstanceID, proposed int) uint64 {
+		h := &Hosted{cfg: HostedConfig{Instance: instance}, inst: in}
+		h.calls.Siblings = func() Siblings { return s }
+		b := membertest.OneCommand(9, "x", nil)
+		b.Entry.Low, b.Proposed = 3, proposed
+		h.keepEarlier(b, s)
+		return b.Entry.Low
+	}
+	require.EqualValues(t, 0, low(2, 0))
+	require.EqualValues(t, 3, low(2, 1), "it was proposed before")
+	require.EqualValues(t, 3, low(1, 0), "its log has what was accepted before")
+	s.status[0].Owes = false
+	require.EqualValues(t, 3, low(2, 0))
+}

@@ -118,7 +118,7 @@ func (p *Proposals) all(yield func(*batchQueue) bool) {
 func (p *Proposals) anyGroup(instance protocol.InstanceID) *batchQueue {
 	q := p.of(instance)
 	for o := range p.all {
-		if bytes, _ := q.waiting(); bytes > 0 {
+		if bytes, _, _ := q.waiting(); bytes > 0 {
 			break
 		}
 		q = o

@@ -281,28 +281,27 @@ func (p *Proposals) Again(batches []*Batch) error {
 	return nil
 }
 
-// Waiting returns the bytes of the batch that Take would return, 0 if there is none, and whether
-// it is full.
-func (p *Proposals) Waiting() (bytes int, full bool) { return p.queue.waiting() }
+// Waiting returns the bytes of the batch that Take would return, 0 if there is none, whether it is full, and its path.
+func (p *Proposals) Waiting() (bytes int, full bool, path protocol.Path) { return p.queue.waiting() }
 
 // WaitingFor is Waiting for an instance, which TakeFor asks for.
-func (p *Proposals) WaitingFor(instance protocol.InstanceID) (bytes int, full bool) {
+func (p *Proposals) WaitingFor(instance protocol.InstanceID) (bytes int, full bool, path protocol.Path) {
 	if p.Mutant == member.MutantAnyGroup {
 		return p.anyGroup(instance).waiting()
 	}
 	return p.of(instance).waiting()
 }
 
-func (q *batchQueue) waiting() (bytes int, full bool) {
+func (q *batchQueue) waiting() (bytes int, full bool, path protocol.Path) {
 	switch {
 	case len(q.full) > 0:
-		return q.full[0].Size(), true
+		return q.full[0].Size(), true, q.full[0].Path
 	case len(q.aside) > 0:
-		return q.aside[0].Size(), false
+		return q.aside[0].Size(), false, q.aside[0].Path
 	case q.open != nil:
-		return len(q.open.Entry.Payload), false
+		return len(q.open.Entry.Payload), false, q.open.Path
 	}
-	return 0, false
+	return 0, false, 0
 }
 
 // Take returns the oldest batch with its numbers, or nil.

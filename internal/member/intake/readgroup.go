@@ -3,6 +3,7 @@ package intake
 import (
 	"slices"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
@@ -29,6 +30,8 @@ type ReadGroups struct {
 	// waiting are groups that have all their read indexes. None has ended, and each is listed once.
 	waiting []*ReadGroup
 	Mutant  mutant.Name // of the vectors
+	// Placed is how far the first instance's entries have their place in the global log, see order.Order.
+	Placed protocol.Index
 	// Under is how many groups still wait for read indexes: plain ones, and barriers.
 	Under [2]int
 }
@@ -58,7 +61,7 @@ func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index pro
 		return false, false
 	}
 	s.leave(g)
-	if !doubtful && !g.vector.Ahead(at) && g.vector.Reached(added) && !g.vector.Void(shape) {
+	if !doubtful && !g.vector.Ahead(at) && s.served(g, added) && !g.vector.Void(shape) {
 		g.ended = true
 		return true, true
 	}
@@ -66,10 +69,17 @@ func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index pro
 	return true, false
 }
 
+// served reports whether the state serves a group. What was accepted is in the first instance's log up to its read
+// index, perhaps behind slots of others that no one had executed. So a barrier waits until it has its place.
+func (s *ReadGroups) served(g *ReadGroup, added []protocol.Index) bool {
+	return g.vector.Reached(added) &&
+		(!g.Barrier || s.Placed >= g.vector.points[0].index || s.Mutant == member.MutantBarrierAdded)
+}
+
 // Reached reports whether a group's read indexes are applied.
 func (s *ReadGroups) Reached(shape []protocol.InstanceID, added []protocol.Index) bool {
 	return slices.ContainsFunc(s.waiting,
-		func(g *ReadGroup) bool { return !g.vector.Void(shape) && g.vector.Reached(added) })
+		func(g *ReadGroup) bool { return !g.vector.Void(shape) && s.served(g, added) })
 }
 
 // Served takes out the groups that can be answered, which have ended then, and those that must be asked for again. The
@@ -83,7 +93,7 @@ func (s *ReadGroups) Served(at protocol.Round, shape []protocol.InstanceID,
 			keep = append(keep, g)
 		case g.vector.Void(shape):
 			void = append(void, g)
-		case g.vector.Reached(added):
+		case s.served(g, added):
 			g.ended = true
 			ready = append(ready, g)
 		default:

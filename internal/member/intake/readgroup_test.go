@@ -97,3 +97,23 @@ func TestBarriersHaveGroupsOfTheirOwn(t *testing.T) {
 	require.True(t, s.Fail(barrier))
 	require.Equal(t, [2]int{}, s.Under)
 }
+
+// TestABarrierWaitsForItsPlace: what was accepted may be in the first instance's log behind slots of others that are
+// not filled.
+func TestABarrierWaitsForItsPlace(t *testing.T) {
+	s, shape := ReadGroups{Placed: 4}, []protocol.InstanceID{1, 2}
+	added := []protocol.Index{5, 1}
+	for _, barrier := range []bool{false, true} {
+		g := &ReadGroup{Barrier: barrier}
+		require.True(t, s.Ask(g, 0, shape))
+		s.Point(g, 1, 5, false, 0, shape, added)
+		complete, ready := s.Point(g, 2, 1, false, 0, shape, added)
+		require.True(t, complete)
+		require.Equal(t, !barrier, ready)
+	}
+	ready, _ := s.Served(0, shape, added)
+	require.Empty(t, ready)
+	s.Placed = 5
+	ready, _ = s.Served(0, shape, added)
+	require.Len(t, ready, 1)
+}

@@ -75,7 +75,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		n > len(protocol.EncodeConfig(*r.members.Config)) {
 		reason = protocol.ReasonTooLarge
 	}
-	if reason == protocol.ReasonNone && (r.members.Usable(&next) != nil || !r.lanes.Possible(r.seeLanes(), &next)) {
+	if reason == protocol.ReasonNone && r.members.Usable(&next) != nil {
 		reason = protocol.ReasonSettings
 	}
 	if reason == protocol.ReasonNone && r.cfg.Placement == protocol.PlacementRS &&

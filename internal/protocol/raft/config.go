@@ -3,7 +3,6 @@ package raft
 import (
 	"fmt"
 
-	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -16,8 +15,6 @@ func withDefaults(s protocol.Settings) (protocol.Settings, error) {
 	case s.Placement != protocol.PlacementRS && (s.ReadQuorum != 0 || s.WriteQuorum != 0):
 		return s, &protocol.SettingsError{Detail: fmt.Sprintf("ReadQuorum and WriteQuorum need placement %s",
 			protocol.PlacementRS)}
-	case s.Instance != protocol.FirstInstance && lane.On.In(s.Own):
-		return s, &protocol.SettingsError{Detail: "lanes need one instance"}
 	case !knownMutant(s.Mutant):
 		return s, &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", s.Mutant)}
 	}

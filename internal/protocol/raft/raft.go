@@ -363,6 +363,7 @@ func (r *Raft) answer(m message.Message) { r.out.Answer(inTerm(m, r.term)) }
 func (r *Raft) tick(t protocol.Tick) {
 	r.chance.feed(t.Random)
 	r.applied = t.Applied
+	r.lanes.Applied(t.Applied)
 	if r.incarnation == 0 {
 		r.incarnation = r.chance.draw() | 1
 		r.rest() // the first deadline was drawn without chance
@@ -397,7 +398,7 @@ func (r *Raft) Status() protocol.Status {
 		Removed:   r.members.Removed(r.cfg.Self, r.commit) && !r.members.Config.Joint(),
 		Placement: string(r.cfg.Placement), Preparing: len(r.lead.pre.wanted), Lacking: r.bodies.Missing,
 		Restriping: r.lead.restripe.Left, ConfigIndex: r.members.At, Undecided: r.members.At > r.commit,
-		Routes: r.lanes.Routes(r.seeLanes()),
+		Routes: r.lanes.Routes(r.seeLanes()), Owes: r.lanes.Owes(),
 	}
 	if r.role == protocol.Leader {
 		s.K = r.view.Place.K(r.see())

@@ -50,7 +50,7 @@ func InstancesOf(p *registry.Protocol, wished string, wish int) (int, error) {
 		return cmp.Or(wish, defaultInstances), nil
 	case wish > 1:
 		return 0, &OptionError{fmt.Sprintf("%d instances: order %s has one", wish, kind)}
-	case wish == 1 && p.Grows() && p.Own.IsZero():
+	case wish == 1 && p.Grows():
 		return 1, nil // others may join it
 	}
 	return 0, nil

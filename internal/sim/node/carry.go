@@ -116,7 +116,7 @@ func (s *MemberInstance) fail(err error) {
 }
 
 // Waiting implements instance.Source, as TakeBatch, NoteLoad and TakeReads do.
-func (s *MemberInstance) Waiting() (bytes int, full bool) {
+func (s *MemberInstance) Waiting() (bytes int, full bool, path protocol.Path) {
 	return s.Member.Proposals.WaitingFor(s.Instance)
 }
 

@@ -226,7 +226,7 @@ func (s *Settings) Proposing() *protocol.Proposing {
 
 // TunesLanes reports whether operators may turn lanes on and off.
 func (s *Settings) TunesLanes() bool {
-	return s.Quickest > 0 && s.Instances == 0 && s.Protocol.Core.Settings.Has(lane.On)
+	return s.Quickest > 0 && !s.Keyed && s.Protocol.Core.Settings.Has(lane.On)
 }
 
 // cells describes the cells of the protocol's core; nil: it begins without.

@@ -72,7 +72,9 @@ func (l *loop) NoteLoad(load instance.Load) {
 	}
 }
 
-func (l *loop) Waiting() (bytes int, full bool) { return l.m.proposals.WaitingFor(l.instance) }
+func (l *loop) Waiting() (bytes int, full bool, path protocol.Path) {
+	return l.m.proposals.WaitingFor(l.instance)
+}
 
 // TakeBatch also begins the measurement of a proposal.
 func (l *loop) TakeBatch() *intake.Batch {

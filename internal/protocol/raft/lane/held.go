@@ -27,6 +27,8 @@ type Lanes struct {
 	stale []uint64
 	own   ownLane
 	lead  leading
+	// earlier is about this member's earlier incarnations.
+	earlier earlier
 	// fence is this member's last promise.
 	fence fenced
 	// counts is for people to see: nothing depends on it.

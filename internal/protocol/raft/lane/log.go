@@ -63,6 +63,7 @@ func (l *Lanes) Committed(entries []protocol.Entry) {
 				}
 			}
 			l.confirmed.apply(e)
+			l.earlier.note(l.own.lane, e)
 		}
 		last := entries[len(entries)-1].Index
 		l.opened = slices.DeleteFunc(l.opened, func(o openedLane) bool { return o.index <= last })
@@ -80,6 +81,7 @@ func (l *Lanes) Installed(v *View, base *protocol.Base) {
 	}
 	says.again = l.confirmed.again
 	l.confirmed, l.end, l.opened = says, says.clone(), nil
+	l.earlier.last = max(l.earlier.last, base.Index)
 	l.Settle(v)
 }
 

@@ -102,8 +102,8 @@ func (l *Lanes) settledOlder(v *View) bool {
 
 // Route is what routes depend on alongside the leader and the term.
 type Route struct {
-	open, older bool
-	opening     protocol.Term
+	open, older, owes bool
+	opening           protocol.Term
 }
 
 // Route is what routes depend on now.
@@ -111,7 +111,7 @@ func (l *Lanes) Route() Route {
 	if l == nil {
 		return Route{}
 	}
-	return Route{l.confirmed.of(l.own.lane) != nil, l.olderLane() != nil, l.opening()}
+	return Route{l.confirmed.of(l.own.lane) != nil, l.olderLane() != nil, l.Owes(), l.opening()}
 }
 
 // opening is how often lanes were turned off. What a lane had then and the log has not is proposed again.

@@ -22,12 +22,16 @@ func Recover(v *View, rec *protocol.Recovered) (*Lanes, error) {
 		return nil, &protocol.SettingsError{Detail: "the log has lanes, and members that start without lanes would lose " +
 			"what was accepted: start with lanes (protocol lcr)"}
 	}
+	for i := range rec.Entries {
+		l.earlier.note(l.own.lane, &rec.Entries[i])
+	}
 	for _, c := range rec.Cells {
 		if err := l.recoverCell(c); err != nil {
 			return nil, err
 		}
 	}
 	l.sameName(v)
+	l.Applied(0)
 	return l, nil
 }
 

@@ -19,14 +19,6 @@ func (v *View) off(next *protocol.Config) bool {
 	return v.On && next.Profile.Version > 0 && !On.In(next.Profile.Values)
 }
 
-// Possible reports whether lanes can be as a configuration says. They are not turned on in a log that has ever been
-// merged from several instances, or is about to be: what members accepted would not come before commands of their later
-// incarnations in another instance.
-func (l *Lanes) Possible(v *View, next *protocol.Config) bool {
-	on := next.Profile.Version > 0 && On.In(next.Profile.Values)
-	return !on || v.On || l != nil && v.Log.Shaped() == 0
-}
-
 // Idle reports whether there is nothing to do for lanes: they are off, and all are closed and given up.
 func (l *Lanes) Idle(v *View) bool {
 	return l == nil || !v.on() && len(l.held)+len(l.opened)+len(l.end.marks)+len(l.confirmed.marks) == 0 &&
