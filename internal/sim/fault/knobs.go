@@ -1,11 +1,13 @@
 package fault
 
 import (
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/iss"
 	"github.com/braidlog/braid/internal/protocol/paxos/relay"
 	"github.com/braidlog/braid/internal/protocol/raft/lane"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
@@ -57,6 +59,27 @@ var knobs = []knob{
 	{name: "skip-wait", has: owns(iss.SkipWait), turn: func(s *Settings, d draw.Chance, v setting.Values) setting.Values {
 		return iss.SkipWait.Set(v, time.Duration(d.Below(2))*d.Duration(0, s.Heartbeat))
 	}},
+}
+
+// placementsTuned draws when values are kept in another placement. It is apart from the other knobs, so that runs
+// without such a tune are the same as before there was one.
+var placementsTuned = draw.New("placements tuned")
+
+var otherPlacements = count.New("tunes_of_the_placement", "tunes of the placement")
+
+// turnPlacement sometimes draws another placement of values, of those that the protocol can have.
+func turnPlacement(w *World, v setting.Values) setting.Values {
+	s, d := &w.Set, w.From(placementsTuned)
+	if s.Bodies.Share == 0 || s.Core.Placement == protocol.PlacementRS ||
+		!slices.Contains(s.Protocol.Placements, protocol.PlacementCode) || !d.Yes(0.2) {
+		return v
+	}
+	w.Count(otherPlacements)
+	if common.Placement.In(v) == protocol.PlacementCode {
+		return common.Placement.Set(v, protocol.PlacementCopy).Without(common.CodeK.Name).Without(common.ExtraWhole.Name)
+	}
+	v = common.Placement.Set(v, protocol.PlacementCode)
+	return common.ExtraWhole.Set(common.CodeK.Set(v, d.Below(s.Nodes/2+2)), d.Below(3))
 }
 
 // ends draws a time between two, often one of them.

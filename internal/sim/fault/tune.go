@@ -133,7 +133,7 @@ func turned(w *World, d draw.Chance, now *protocol.Profile) protocol.Profile {
 	for more := true; more; more = d.Yes(0.4) {
 		v = has[d.Below(len(has))].turn(&w.Set, d, v)
 	}
-	next := now.Next(v, w.Now().Milliseconds())
+	next := now.Next(turnPlacement(w, v), w.Now().Milliseconds())
 	if next.Earlier = nil; d.Yes(0.1) && next.Version > 1 {
 		next.Version--
 	}
