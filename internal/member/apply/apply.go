@@ -297,47 +297,55 @@ func (p *Apply) apply(c intake.CommittedEntries) error {
 	return nil
 }
 
-// install replaces the state by the snapshot that an instance has accepted, or by one that
-// goes further. Another instance may have had it installed already.
+// install replaces the state by the snapshot that an instance has accepted, or by one that goes further. A snapshot
+// that fails is not installed: the member stops, and the plans never learn where the log continues.
 func (p *Apply) install(instance protocol.InstanceID, base protocol.Base) error {
-	defer p.world.Installed()
+	after, err := p.goTo(instance, base)
+	if err != nil {
+		return err
+	}
+	p.world.Installed()
+	return after
+}
+
+// goTo is install. Another instance may have had the snapshot installed already. after is that of replace.
+func (p *Apply) goTo(instance protocol.InstanceID, base protocol.Base) (after, err error) {
 	switch at := p.Cursor(); {
 	case at.Retired(instance) && p.Of(instance) == nil:
-		return nil
+		return nil, nil
 	case p.Added(instance) >= base.Index && base.Index > 0 && !p.Stuck():
 		// Another instance had it installed, or one that goes further.
 		if err := p.world.Restored(p.Applier, instance, base.Index); err != nil || !at.Keyed {
-			return err
+			return nil, err
 		}
-		return p.forgetOlder()
+		return nil, p.forgetOlder()
 	}
 	f, err := p.world.Received(instance, base.Index)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
 	meta := f.Meta()
 	if !p.Ahead(&meta) {
-		return p.world.Restored(p.Applier, instance, base.Index)
+		return nil, p.world.Restored(p.Applier, instance, base.Index)
 	}
-	after, err := p.replace(f, meta, instance, base.Index)
-	if err != nil {
-		return err
+	if after, err = p.replace(f, meta, instance, base.Index); err != nil {
+		return nil, err
 	}
 	if member.Damaged(p.Machine()) == nil {
 		p.repaired()
 	}
 	p.world.Tell(ApplyNews{What: SnapshotInstalled, Instance: instance, Base: base, Position: meta.Cursor.Position})
 	if after != nil {
-		return after
+		return after, nil
 	}
 	p.world.PublishConfigs(p.Applier)
 	p.save(member.Saved{Newest: meta.Cursor, Oldest: p.saved.Oldest})
 	if err := p.world.Prune(meta.Cursor.Position); err != nil {
-		return err
+		return nil, err
 	}
 	p.save(member.Saved{Newest: meta.Cursor, Oldest: meta.Cursor})
-	return nil
+	return nil, nil
 }
 
 // replace puts another state in the place of this one. after says that what waits behind the new

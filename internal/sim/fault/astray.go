@@ -27,7 +27,9 @@ func (s *Settings) drawAstray(d draw.Chance) {
 // foundAstray reports whether an error says that the state machine is ahead of the log, and that is true. Then the
 // member starts again with its own state machine.
 func foundAstray(w *World, m *node.Member, err error) bool {
-	if m.Astray == 0 || !errors.As(err, new(*apply.StateAheadError)) && !errors.As(err, new(*member.DirError)) {
+	var began *member.MachineError // a log that is at its beginning is begun with no other state
+	if m.Astray == 0 || !errors.As(err, new(*apply.StateAheadError)) && !errors.As(err, new(*member.DirError)) &&
+		!(errors.As(err, &began) && began.Op == "restore") {
 		return false
 	}
 	w.Tracef("%s finds that its state is of another log: %v", m.ID, err)
