@@ -175,19 +175,18 @@ func LeaveOther(w *World, m *node.Member) {
 	if !m.Misled {
 		return
 	}
-	for _, o := range w.Members {
-		if o.Misled {
-			emptyDisk(w, o)
-		}
+	misled := slices.DeleteFunc(slices.Clone(w.Members), func(o *node.Member) bool { return !o.Misled })
+	for _, o := range misled {
+		emptyDisk(w, o, misled)
 	}
 }
 
-// emptyDisk gives a member that joined another cluster an empty disk.
-func emptyDisk(w *World, m *node.Member) {
+// emptyDisk gives a member that joined another cluster an empty disk, as these all get.
+func emptyDisk(w *World, m *node.Member, all []*node.Member) {
 	m.Crash()
 	m.Misled, m.Disk, m.Saved, m.Lives, m.Backup = false, device.NewDisk(), nil, 0, nil
 	if slices.ContainsFunc(w.Members, func(o *node.Member) bool {
-		return w.Acquainted[device.Pair{From: o.ID, To: m.ID}] > 0
+		return !slices.Contains(all, o) && w.Acquainted[device.Pair{From: o.ID, To: m.ID}] > 0
 	}) {
 		m.Strangers++ // it had links here before it was misled
 	}
