@@ -59,8 +59,9 @@ func TestTheLogSaysHowItBegan(t *testing.T) {
 			require.NoError(t, snapshots.Write(SnapshotHeader{Meta: meta}, nil))
 			log, err := wal.Open(wal.Options{FS: fs, Dir: "/d/" + logDir, SegmentBytes: 1 << 16})
 			require.NoError(t, err)
+			config := protocol.Config{Members: []protocol.Member{{ID: 1}}, Profile: has.inEntry}
 			entry := protocol.Entry{Index: 1, Term: 1, Kind: protocol.EntryConfig,
-				Payload: protocol.EncodeConfig(protocol.Config{Members: []protocol.Member{{ID: 1}}, Profile: has.inEntry})}
+				Payload: protocol.EncodeConfig(config)}
 			entry.SealPayload()
 			entry.Seal(1, 1, make([]byte, protocol.HeadSize))
 			record := member.WALRecord(1, &protocol.Record{Kind: protocol.RecordEntry, Entry: entry})
@@ -81,8 +82,8 @@ func TestTheLogSaysHowItBegan(t *testing.T) {
 	}
 }
 
-// A directory that is opened under another name of its core may have cells of which the name does not tell: earlier
-// programs do not open it then.
+// A directory that was opened as lcr and then as raft may have cells, although the last name has no lanes. Earlier
+// programs do not open it.
 func TestAnotherNameMayMeanCells(t *testing.T) {
 	fs := vfs.NewMem()
 	for _, core := range []string{"lcr", "lcr", "raft"} {

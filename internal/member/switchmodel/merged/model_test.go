@@ -85,8 +85,8 @@ func (m *model) space() explore.Space[cluster, step] {
 		Show: show}
 }
 
-// weave makes one log of what is known: a round has an entry of each instance in turn.
-func (m *model) weave(s *cluster, known [2]uint8) view {
+// merge returns the global log of what is known: a round has one entry of each instance, in the order of instances.
+func (m *model) merge(s *cluster, known [2]uint8) view {
 	v := view{voters: [2]uint8{m.voters, m.voters}}
 	for {
 		pending := v.at
@@ -140,11 +140,11 @@ func (m *model) counts(v *view) bool {
 // sees is the view of a member that knows what is decided of what it has.
 func (m *model) sees(s *cluster, x int) view {
 	known := [2]uint8{min(s.match[first][x], s.commit[first]), min(s.match[second][x], s.commit[second])}
-	return m.weave(s, known)
+	return m.merge(s, known)
 }
 
 func (m *model) truth(s *cluster) view {
-	return m.weave(s, [2]uint8{s.commit[first], s.commit[second]})
+	return m.merge(s, [2]uint8{s.commit[first], s.commit[second]})
 }
 
 // newest is the newest configuration of a log of the old order, and the one before it.
