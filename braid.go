@@ -227,11 +227,7 @@ func (c *config) core(
 		MaxFrameBytes: c.Experiment.MaxFrameBytes, PipelineDepth: c.Experiment.PipelineDepth,
 		NoPipeline: c.Experiment.NoPipeline, NoParallelAppend: c.Experiment.NoParallelAppend,
 	}
-	own := c.choice.Values
-	if instance != protocol.FirstInstance { // with how the first one began it has lanes, which another one learns
-		own = c.choice.Core.As(c.choice.Core.Name, own)
-	}
-	common.Apply(&s, c.choice.Core.Settings, own)
+	common.Apply(&s, c.choice.Core.Settings, c.choice.Values)
 	if c.Experiment.NoBatching {
 		s.MaxFrameEntries = 1
 	}
