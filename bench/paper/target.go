@@ -17,6 +17,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
+	"github.com/braidlog/braid/internal/member/damage"
 	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/registry"
 )
@@ -56,8 +57,6 @@ const (
 	startTimeout     = 30 * time.Second
 	// warmUp is the number of requests to a new cluster before any are measured.
 	warmUp = 64
-	// A member reserves a segment of its log, and as much again if it gets bodies.
-	leastSegment, mostSegment = 4 << 20, 64 << 20
 	// cacheBytes is the size of a member's cache of whole bodies.
 	cacheBytes = 32 << 20
 )
@@ -379,8 +378,8 @@ func spaceFor(cases []Case, rounds int) (clusters int, need int64) {
 	}
 	for s, bytes := range bodies {
 		snapshot := cmp.Or(int64(s.SnapshotBytes), 256<<20)
-		segment := min(max(snapshot/4, leastSegment), mostSegment)
-		each, kept := segment, 2*snapshot // older data is removed
+		segment := damage.SegmentBytes(snapshot) // a member reserves one for its log, and one for bodies if it gets any
+		each, kept := segment, 2*snapshot        // older data is removed
 		if bytes > 0 {
 			each += segment + min(bytes, kept)
 		}

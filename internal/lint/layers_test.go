@@ -109,7 +109,7 @@ var layers = []layer{
 		"internal/transport/netspec", "internal/vfs"}},
 	{folder: "bench/rivals", may: []string{"bench"}},
 	{folder: "bench", may: []string{"", "internal/check", "internal/registry", "protocol", "internal/order",
-		"internal/sim/scale", "internal/transport/netspec", "internal/ports"}},
+		"internal/sim/scale", "internal/transport/netspec", "internal/ports", "internal/member/damage"}},
 	{folder: "internal/vfs"},
 	{folder: "internal/launch", may: []string{"internal/durable", "internal/ports", "internal/wal", "internal/vfs"}},
 	{folder: "internal/settings", may: []string{"internal/registry", "protocol", "internal/order",
