@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -50,12 +51,9 @@ func (f *adminFlags) call(ctx context.Context, ask func(context.Context, grpc.Cl
 	defer cancel()
 	config := clientv3.Config{Context: ctx, Endpoints: f.endpoints, Logger: zap.NewNop(), DialTimeout: f.timeout}
 	config.Username, config.Password, _ = strings.Cut(f.user, ":")
-	if !f.tls.Empty() || f.tls.TrustedCAFile != "" {
-		tls, err := f.tls.ClientConfig()
-		if err != nil {
-			return err
-		}
-		config.TLS = tls
+	var err error
+	if config.TLS, err = clientTLS(&f.tls); err != nil {
+		return err
 	}
 	client, err := clientv3.New(config)
 	if err != nil {
@@ -69,6 +67,14 @@ func (f *adminFlags) call(ctx context.Context, ask func(context.Context, grpc.Cl
 		return errors.New(status.Convert(err).Message())
 	}
 	return nil
+}
+
+// clientTLS is the configuration of a client by its flags; nil: they name no files.
+func clientTLS(files *transport.TLSInfo) (*tls.Config, error) {
+	if files.Empty() && files.TrustedCAFile == "" {
+		return nil, nil
+	}
+	return files.ClientConfig()
 }
 
 // parsePairs parses arguments of a form such as NAME=VALUE. A name may be there once.

@@ -40,13 +40,16 @@ func TestMembersWithOtherProtocolNames(t *testing.T) {
 					ok(t, "ctl", "--endpoints", f.client, "put", key, "v")
 					require.Contains(t, ok(t, "ctl", "--endpoints", c.flags[1].client, "get", key), "v")
 					eventually(t, why, func(ctx context.Context) bool {
-						all := status.Ask(ctx, status.Options{Endpoints: []string{f.client}, Only: true, Timeout: time.Second})
+						all := status.Ask(ctx, status.Options{
+							Endpoints: []string{f.client}, Only: true, Timeout: time.Second,
+						})
 						return len(all) == 1 && all[0].Protocol == k.shows
 					})
 				}
 			}
 			for _, flags := range [][]string{
-				{"--protocol=niagara", "--instances=4", "--leaders=spread"}, {"--protocol=lcr", "--placement=code", "--code-k=2"},
+				{"--protocol=niagara", "--instances=4", "--leaders=spread"},
+				{"--protocol=lcr", "--placement=code", "--code-k=2"},
 				{"--protocol=raft"},
 			} {
 				c.kill(3)

@@ -70,12 +70,9 @@ users only.`,
 			if o.User, o.Password, named = strings.Cut(user, ":"); user != "" && !named {
 				return usagef("--user: it is NAME:PASSWORD")
 			}
-			if !tls.Empty() || tls.TrustedCAFile != "" {
-				config, err := tls.ClientConfig()
-				if err != nil {
-					return err
-				}
-				o.TLS = config
+			var err error
+			if o.TLS, err = clientTLS(&tls); err != nil {
+				return err
 			}
 			return showStatus(cmd.OutOrStdout(), status.Ask(cmd.Context(), o), asJSON)
 		},

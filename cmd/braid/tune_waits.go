@@ -27,12 +27,9 @@ const (
 func (f *adminFlags) waiting(cmd *cobra.Command, instances int, change func() error) error {
 	o := status.Options{Endpoints: f.endpoints, Timeout: waitAnswer}
 	o.User, o.Password, _ = strings.Cut(f.user, ":")
-	if !f.tls.Empty() || f.tls.TrustedCAFile != "" {
-		config, err := f.tls.ClientConfig()
-		if err != nil {
-			return err
-		}
-		o.TLS = config
+	var err error
+	if o.TLS, err = clientTLS(&f.tls); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	every, done := time.NewTicker(showWaits), make(chan struct{})
@@ -43,7 +40,7 @@ func (f *adminFlags) waiting(cmd *cobra.Command, instances int, change func() er
 			return changeWaits(status.Ask(ctx, o), instances)
 		})
 	}()
-	err := change()
+	err = change()
 	cancel()
 	<-done
 	return err
