@@ -22,8 +22,8 @@ type Running struct {
 	Members []Member // all members, the joiner included
 	// Begun is with how many instances the cluster began, if it is merged from several; else 0.
 	Begun int
-	// Kind is the kind of the cluster's log, if it has a profile, else zero. A joiner uses it, whatever protocol with the
-	// same core its options name.
+	// Kind is the kind of the cluster's log, if it has a profile, else zero. A joiner uses it, whatever protocol with
+	// the same core its options name.
 	Kind LogKind
 	// Position and Index are how far the member that answered had applied, and the first instance's log there.
 	Position Position

@@ -401,8 +401,8 @@ type Status struct {
 	Leader   MemberID // 0: none known
 	// Routes are the destinations of proposals, by path. nil: the leader takes all of them, in its term.
 	Routes []Route
-	// Owes: proposals of earlier incarnations of this member may have been answered, and are not applied here. Once it is
-	// false it stays so.
+	// Owes: proposals of earlier incarnations of this member may have been answered, and are not applied here. Once it
+	// is false it stays so.
 	Owes    bool
 	First   Index // first index after the base
 	Last    Index

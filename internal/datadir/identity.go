@@ -103,8 +103,8 @@ const (
 	formatQuorums = 5
 	// formatCells: the log may have cells that its kind does not tell. Earlier programs would start without them.
 	formatCells = 6
-	// formatGrown: a log that began with one instance has an entry that makes several of it, or has had several. Earlier
-	// programs would ignore that entry, and apply only the first instance.
+	// formatGrown: a log that began with one instance has an entry that makes several of it, or has had several.
+	// Earlier programs would ignore that entry, and apply only the first instance.
 	formatGrown  = 7
 	newestFormat = formatGrown
 )
@@ -158,7 +158,7 @@ func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 		return id, err // other differences follow from it
 	}
 	if !who.Kind.IsZero() {
-		if !id.Kind.IsZero() && id.Kind.Core != who.Kind.Core { // only one of the two names says whether there are cells
+		if !id.Kind.IsZero() && id.Kind.Core != who.Kind.Core { // a log of either name may have cells
 			id.Cells, id.Format = true, max(id.Format, formatCells)
 		}
 		id.Kind = who.Kind

@@ -28,8 +28,8 @@ type Config struct {
 	Begin   order.Cursor
 	Members []protocol.Member
 	Join    bool
-	// Profile is the first profile of a new cluster, with Members; version 0: its log begins without one. Profiled: other
-	// members told a member that joins that the log has a profile.
+	// Profile is the first profile of a new cluster, with Members; version 0: its log begins without one. Profiled:
+	// other members told a member that joins that the log has a profile.
 	Profile  protocol.Profile
 	Profiled bool
 	// Grows: other instances can join the one with which the log began.

@@ -27,8 +27,8 @@ type Running struct {
 	Members []protocol.Member `json:"members"`
 	// Begun is with how many instances the cluster began, if they are merged; else 0.
 	Begun int `json:"begun"`
-	// Kind is the kind of the log, if it has a profile: then the joiner uses that, whatever protocol of the same core its
-	// flags name. Zero: the log has none, or an earlier version answered.
+	// Kind is the kind of the log, if it has a profile: then the joiner uses that, whatever protocol of the same core
+	// its flags name. Zero: the log has none, or an earlier version answered.
 	Kind member.LogKind `json:"log_kind,omitzero"`
 	// Position and Index are how far the member that answered had applied, and the first instance's log there. Of
 	// several answers the last one by these holds: see [Running.Before].

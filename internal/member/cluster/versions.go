@@ -12,7 +12,8 @@ type Version uint8
 const (
 	// VersionUnknown: there is no link.
 	VersionUnknown Version = iota
-	// VersionEarlier: it knows no profiles. It ignores those in the log, and entries that make several instances of one.
+	// VersionEarlier: it knows no profiles. It ignores those in the log, and entries that make several instances of
+	// one.
 	VersionEarlier
 	// VersionTunes: it knows profiles.
 	VersionTunes

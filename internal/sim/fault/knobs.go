@@ -76,7 +76,8 @@ func turnPlacement(w *World, v setting.Values) setting.Values {
 	}
 	w.Count(otherPlacements)
 	if common.Placement.In(v) == protocol.PlacementCode {
-		return common.Placement.Set(v, protocol.PlacementCopy).Without(common.CodeK.Name).Without(common.ExtraWhole.Name)
+		v = v.Without(common.CodeK.Name).Without(common.ExtraWhole.Name)
+		return common.Placement.Set(v, protocol.PlacementCopy)
 	}
 	v = common.Placement.Set(v, protocol.PlacementCode)
 	return common.ExtraWhole.Set(common.CodeK.Set(v, d.Below(s.Nodes/2+2)), d.Below(3))

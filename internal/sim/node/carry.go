@@ -181,7 +181,9 @@ func (m *Member) again(batches []*intake.Batch) {
 // Risen implements instance.Rounds, as ReportRounds and Wanted do.
 func (s *MemberInstance) Risen() uint64 { return s.Member.weaver.Risen }
 
-func (s *MemberInstance) ReportRounds(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+func (s *MemberInstance) ReportRounds(
+	t instance.InstanceRounds, wake []protocol.InstanceID,
+) (order.Slot, []protocol.InstanceID) {
 	wake = s.Member.weaver.Set(t, wake)
 	return s.Member.weaver.Want(s.Instance), wake
 }

@@ -21,7 +21,8 @@ import (
 // otherFlags draws the flags of a start.
 var otherFlags = draw.New("other flags")
 
-var startsWithOtherFlags = count.New("starts_with_flags_of_another_protocol", "starts with flags of another protocol", count.Staged)
+var startsWithOtherFlags = count.New("starts_with_flags_of_another_protocol",
+	"starts with flags of another protocol", count.Staged)
 
 // flags are what a member's flags say at a start.
 type flags struct {
@@ -66,7 +67,8 @@ func (m *Member) shared(begin *order.Cursor) cluster.SharedSettings {
 	core, kind := m.Env.Set.Protocol.Core, m.Env.Set.kind()
 	s := cluster.SharedSettings{Table: setting.Union(common.Settings, core.Settings), Flags: m.flags.values}
 	if !m.flags.kind.IsZero() && m.flags.kind != kind {
-		s.Given, s.Began = m.flags.values, []cluster.Overruled{{Name: "kind", Here: m.flags.kind.String(), Used: kind.String()}}
+		s.Given = m.flags.values
+		s.Began = []cluster.Overruled{{Name: "kind", Here: m.flags.kind.String(), Used: kind.String()}}
 	}
 	return s.Of(kind.Core).With(begin)
 }
