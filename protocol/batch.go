@@ -24,6 +24,9 @@ func (e *Entry) CheckProposal() error {
 		return &CorruptError{What: "reshape", Detail: fmt.Sprintf("%d instances", e.Low)}
 	case e.Kind == EntryReshape || e.Kind == EntrySkip:
 		return nil
+	case e.Kind == EntrySeal:
+		_, err := DecodeSeal(e.Payload)
+		return err
 	}
 	return &CorruptError{What: "proposal", Detail: "of kind " + e.Kind.String()}
 }

@@ -34,6 +34,9 @@ const (
 	EntryEmpty
 	// EntryNote is a core's own data about the following batches of a group (see group.go). It is in no log.
 	EntryNote
+	// EntrySeal carries a [Seal]. Low is the index up to which its instance fills the old order, if that is a later one
+	// than the entry's own: see SealedAt.
+	EntrySeal
 	entryKinds
 )
 
@@ -61,6 +64,8 @@ func (k EntryKind) String() string {
 		return "empty"
 	case EntryNote:
 		return "note"
+	case EntrySeal:
+		return "seal"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }

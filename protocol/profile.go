@@ -16,6 +16,9 @@ type Profile struct {
 	// Version is 1 for the first profile, and one more for each change. 0: the log has no profile, as logs of earlier
 	// versions. Each member then has the settings that it was started with, until the leader has proposed the first.
 	Version uint64 `json:"version,omitempty"`
+	// Core is the name of the core that the instances have under the profile, as in [Info].Name; "": that with which the
+	// log began.
+	Core string `json:"core,omitempty"`
 	// Values are complete: a setting that they omit has its default.
 	Values setting.Values `json:"values,omitzero"`
 	// Since is the time of the change by the clock of the member that proposed it, in Unix milliseconds; 0: it is not
@@ -25,8 +28,10 @@ type Profile struct {
 	Earlier []Profile `json:"earlier,omitempty"`
 }
 
-// Equal reports whether two profiles have the same version and values.
-func (p *Profile) Equal(o *Profile) bool { return p.Version == o.Version && p.Values == o.Values }
+// Equal reports whether two profiles have the same version, core and values.
+func (p *Profile) Equal(o *Profile) bool {
+	return p.Version == o.Version && p.Core == o.Core && p.Values == o.Values
+}
 
 // Had reports whether a profile is this one, or one of those before.
 func (p *Profile) Had(o *Profile) bool {
@@ -45,11 +50,16 @@ func (p *Profile) Find(version uint64) (Profile, bool) {
 	return p.Earlier[i], true
 }
 
-// Next returns the profile with other values, which replaces p.
+// Next returns the profile with other values, which replaces p. It has the same core.
 func (p *Profile) Next(v setting.Values, since int64) Profile {
-	n := Profile{Version: p.Version + 1, Values: v, Since: since, Earlier: slices.Clone(p.Earlier)}
+	return p.switched(&Profile{Core: p.Core, Values: v, Since: since})
+}
+
+// switched returns the profile with the core and the values of another one, which replaces p.
+func (p *Profile) switched(to *Profile) Profile {
+	n := Profile{Version: p.Version + 1, Core: to.Core, Values: to.Values, Since: to.Since, Earlier: slices.Clone(p.Earlier)}
 	if p.Version > 0 {
-		n.Earlier = append(n.Earlier, Profile{Version: p.Version, Values: p.Values, Since: p.Since})
+		n.Earlier = append(n.Earlier, Profile{Version: p.Version, Core: p.Core, Values: p.Values, Since: p.Since})
 	}
 	if extra := len(n.Earlier) - MaxProfiles; extra > 0 {
 		n.Earlier = n.Earlier[extra:]
