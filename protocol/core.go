@@ -161,6 +161,25 @@ type Transfer struct {
 // it: they get a Transfer.
 type Stopping struct{}
 
+// Sealed brings the verdict of a seal (see [Seal]), once the order of the instances has come to its place, and the core
+// has given out everything up to there (Effects.Commit). Each of the sealed instances gets it. Index is that of the
+// EntrySeal, in the instance that has it; in others it has no meaning.
+//
+// In the step in which an EntrySeal is decided, before a message of that step leaves, a core stops answering reads, by
+// index and by lease: it is suspended. From the entry on until the verdict, a leader appends nothing but what begins
+// its term or ballot. Proposals, changes and reads are refused with [ReasonSealing]. A core that starts with a decided
+// EntrySeal in its log is suspended until it gets the verdict again; so is a core that does not know how far its log is
+// decided, once it knows. A core whose base covers the EntrySeal does not know of it.
+//
+// Counts false: the seal does nothing, and the core resumes. Counts true: the core is closed forever. It grants no vote
+// and no promise, acknowledges nothing, confirms no read, and does not campaign. A closed leader may continue to send
+// what is decided, and up to where: that is as good as late messages. Compact and requests of snapshots continue. A
+// member that starts again closes the core by a new Sealed before any other input. It may come more than once.
+type Sealed struct {
+	Index  Index
+	Counts bool
+}
+
 func (*Message) input()         {}
 func (Tick) input()             {}
 func (Wake) input()             {}
@@ -182,6 +201,7 @@ func (Place) input()            {}
 func (Retain) input()           {}
 func (Transfer) input()         {}
 func (Stopping) input()         {}
+func (Sealed) input()           {}
 
 // Effects are the outputs of a core. It is reused: the owner carries out everything, calls Reset
 // and passes it to the next steps. Slices belong to the Effects; the messages and entries in them
@@ -423,6 +443,8 @@ type Status struct {
 	// Removed: a committed configuration removed this member permanently, and no earlier one that still decides needs
 	// it.
 	Removed bool
+	// Sealed is what a seal has stopped.
+	Sealed SealState
 	// Placement is where bodies are kept. K is the k with which a leader would code the next one: 1 for uncoded; 0 on
 	// other members.
 	Placement string
@@ -440,6 +462,24 @@ type Status struct {
 	Lanes *LanesStatus
 	// Epoch is the core's view of its epoch; nil if the protocol has none, or none has begun.
 	Epoch *EpochStatus
+}
+
+// SealState is what a seal has stopped on a core, see [Sealed].
+type SealState uint8
+
+const (
+	// SealNone: there is no seal without a verdict.
+	SealNone SealState = iota
+	// SealProposed: an EntrySeal is in the log, and not known to be decided.
+	SealProposed
+	// SealSuspended: it is decided, without a verdict.
+	SealSuspended
+	// SealClosed: it counts, and the core has ended.
+	SealClosed
+)
+
+func (s SealState) String() string {
+	return [...]string{"none", "proposed", "suspended", "closed"}[s]
 }
 
 // PeerStatus is a leader's view of another member.

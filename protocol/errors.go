@@ -94,6 +94,9 @@ const (
 	// ReasonEarlier: a member runs an earlier version, which knows no profiles, or may run one, because it has no link
 	// and the log has no profile yet. Retry when all members have links and the new version.
 	ReasonEarlier
+	// ReasonSealing: the log is being sealed, see [Seal], or it is and continues in other instances. Nothing happened;
+	// retry soon.
+	ReasonSealing
 )
 
 var reasonTexts = [...]string{
@@ -122,6 +125,7 @@ var reasonTexts = [...]string{
 	ReasonChangeKind:    "there is no such kind of membership change",
 	ReasonMembersUsedUp: fmt.Sprintf("the cluster has had %d members, as many as it can", Rows),
 	ReasonZone:          zoneText,
+	ReasonSealing:       "the log is being sealed",
 	ReasonZones:         "the cluster's quorums are by zones: every voter needs one, and their number is fixed",
 	ReasonNoProfile:     "the log has no profile yet, so members may run a version that ignores the change",
 	ReasonEarlier:       "a member runs an earlier version, or is away and may run one, which cannot follow",
@@ -142,8 +146,7 @@ func (r Reason) String() string {
 func (r Reason) Retryable() bool {
 	switch r {
 	case ReasonNoLeader, ReasonNotLeader, ReasonOverloaded, ReasonTransferring, ReasonChangePending, ReasonUnsafeChange,
-		ReasonBodies,
-		ReasonRestriping, ReasonNoAnswer, ReasonEarlier:
+		ReasonBodies, ReasonRestriping, ReasonNoAnswer, ReasonEarlier, ReasonSealing:
 		return true
 	}
 	return false

@@ -57,7 +57,9 @@ func (p *Profile) Next(v setting.Values, since int64) Profile {
 
 // switched returns the profile with the core and the values of another one, which replaces p.
 func (p *Profile) switched(to *Profile) Profile {
-	n := Profile{Version: p.Version + 1, Core: to.Core, Values: to.Values, Since: to.Since, Earlier: slices.Clone(p.Earlier)}
+	n := Profile{
+		Version: p.Version + 1, Core: to.Core, Values: to.Values, Since: to.Since, Earlier: slices.Clone(p.Earlier),
+	}
 	if p.Version > 0 {
 		n.Earlier = append(n.Earlier, Profile{Version: p.Version, Core: p.Core, Values: p.Values, Since: p.Since})
 	}

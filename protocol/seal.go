@@ -7,7 +7,7 @@ import (
 )
 
 // Seal is the payload of an [EntrySeal]: the log continues behind it in new instances, under a profile that no running
-// instance can change to, because of another core or other quorums (docs/internals/switch.md). The entry takes effect
+// instance can change to: another core or other quorums (internal/member/switchmodel). The entry takes effect
 // at the last position that the order of the sealed instances fills: see order.Plan. It takes effect only if it
 // counts there; otherwise it does nothing, on all members alike.
 type Seal struct {
