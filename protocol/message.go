@@ -113,35 +113,72 @@ func bit(b bool) byte {
 	return 0
 }
 
-// DecodeMessage reads a message of a protocol; with nil only of the common types. Its entries alias b and their
-// payloads are verified. It returns a [CorruptError] if no member would send b.
-func DecodeMessage(b []byte, c *Codec) (*Message, error) {
+// Frame is an encoded message whose head and part are verified. What follows them may be damaged.
+type Frame []byte
+
+// OpenFrame verifies the head of an encoded message. The frame aliases b. It returns a [CorruptError] if no member
+// would send such a head.
+func OpenFrame(b []byte) (Frame, error) {
 	if len(b) < MessageHeadSize {
 		return nil, &CorruptError{What: "message", Detail: fmt.Sprintf("%d bytes, need %d", len(b), MessageHeadSize)}
 	}
-	le := binary.LittleEndian
-	end := MessageHeadSize + int(le.Uint16(b[6:]))
-	if len(b) < end || le.Uint32(b) != Digest(b[4:end]) {
+	f := Frame(b)
+	if end := f.partEnd(); len(b) < end || binary.LittleEndian.Uint32(b) != Digest(b[4:end]) {
 		return nil, &CorruptError{What: "message head", Detail: "checksum mismatch"}
 	}
-	m, err := c.decode(MessageType(b[4]), b[MessageHeadSize:end])
+	return f, nil
+}
+
+// Type is the message's type, as the methods below return other fields of the head.
+func (f Frame) Type() MessageType { return MessageType(f[4]) }
+
+// Instance is the instance that the message is for.
+func (f Frame) Instance() InstanceID { return InstanceID(binary.LittleEndian.Uint32(f[8:])) }
+
+// From is the sender.
+func (f Frame) From() MemberID { return MemberID(f.word(0)) }
+
+// To is the receiver.
+func (f Frame) To() MemberID { return MemberID(f.word(1)) }
+
+// Common reports whether the message is of a type that means the same in every protocol.
+func (f Frame) Common() bool { return f.Type() < FirstOwnType }
+
+// word is the i-th of the numbers in the head that have eight bytes.
+func (f Frame) word(i int) uint64 { return binary.LittleEndian.Uint64(f[16+8*i:]) }
+
+func (f Frame) partEnd() int { return MessageHeadSize + int(binary.LittleEndian.Uint16(f[6:])) }
+
+// Decode reads the message, which is of a protocol with this codec; nil: of a common type. Its entries alias the frame,
+// and their payloads are verified. It returns a [CorruptError] if no member of that protocol would send the frame.
+func (f Frame) Decode(c *Codec) (*Message, error) {
+	le, end := binary.LittleEndian, f.partEnd()
+	m, err := c.decode(f.Type(), f[MessageHeadSize:end])
 	if err != nil {
 		return nil, err
 	}
-	u := func(i int) uint64 { return le.Uint64(b[16+8*i:]) }
-	m.Type, m.Reject, m.Instance = MessageType(b[4]), b[5] != 0, InstanceID(le.Uint32(b[8:]))
-	m.From, m.To, m.Term, m.Commit, m.Context = MemberID(u(0)), MemberID(u(1)), Term(u(2)), Index(u(3)), u(4)
-	rest, err := m.decodeEntries(b[end:], int(le.Uint32(b[12:])))
+	m.Type, m.Reject, m.Instance, m.From, m.To = f.Type(), f[5] != 0, f.Instance(), f.From(), f.To()
+	m.Term, m.Commit, m.Context = Term(f.word(2)), Index(f.word(3)), f.word(4)
+	rest, err := m.decodeEntries(f[end:], int(le.Uint32(f[12:])))
 	if err != nil {
 		return nil, err
 	}
-	if rest, err = m.decodeHoldings(rest, int(le.Uint32(b[56:]))); err != nil {
+	if rest, err = m.decodeHoldings(rest, int(le.Uint32(f[56:]))); err != nil {
 		return nil, err
 	}
-	if err := m.decodeBlob(rest, int(le.Uint32(b[60:]))); err != nil {
+	if err := m.decodeBlob(rest, int(le.Uint32(f[60:]))); err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// DecodeMessage is [OpenFrame] and [Frame.Decode].
+func DecodeMessage(b []byte, c *Codec) (*Message, error) {
+	f, err := OpenFrame(b)
+	if err != nil {
+		return nil, err
+	}
+	return f.Decode(c)
 }
 
 func (m *Message) decodeEntries(rest []byte, count int) (_ []byte, err error) {

@@ -30,37 +30,58 @@ type links interface {
 }
 
 // HandleFrame implements transport.Handler. It drops a frame that no member would send. Nothing more
-// is needed: links may lose frames, and the protocol repeats its messages.
+// is needed: links may lose frames, and the protocol repeats its messages. lifecycle.Instances decides what becomes of
+// messages for instances that this member does not host yet, or not any more.
 func (r *Replica) HandleFrame(from uint64, _ uint32, frame []byte) {
-	m, err := protocol.DecodeMessage(frame, r.opt.Codec)
-	switch {
-	case err != nil:
-		r.log.Warn("frame dropped", "from", protocol.MemberID(from), "err", err)
-	case m.From != protocol.MemberID(from) || m.To != r.opt.Self:
-		r.log.Warn("message for someone else dropped", "link", protocol.MemberID(from), "from", m.From, "to", m.To,
-			"instance", m.Instance)
-	case r.bodies.handle(m):
-	default:
-		r.deliver(m, len(frame))
+	f, err := protocol.OpenFrame(frame)
+	if err != nil {
+		r.dropped(protocol.MemberID(from), err)
+		return
 	}
-}
-
-// deliver hands a message to its instance. lifecycle.Instances decides what becomes of messages for
-// instances that this member does not host yet, or not any more.
-func (r *Replica) deliver(m *protocol.Message, bytes int) {
-	l := r.hosted(m.Instance)
+	if f.From() != protocol.MemberID(from) || f.To() != r.opt.Self {
+		r.log.Warn("message for someone else dropped", "link", protocol.MemberID(from), "from", f.From(), "to", f.To(),
+			"instance", f.Instance())
+		return
+	}
+	if f.Common() && r.ofBodies(f) {
+		return
+	}
+	l := r.hosted(f.Instance())
 	if l == nil {
 		hosted := false
 		r.imu.Lock()
-		l, hosted = r.instances.Receive(m, bytes)
+		l, hosted = r.instances.Receive(f)
 		r.imu.Unlock()
 		if !hosted {
 			return
 		}
 	}
-	if !l.input(m, bytes) {
+	r.deliver(l, f)
+}
+
+// ofBodies takes a message about bodies, which may be for any instance. It reports false if it is about something else.
+func (r *Replica) ofBodies(f protocol.Frame) bool {
+	m, err := f.Decode(nil)
+	if err != nil {
+		r.dropped(f.From(), err)
+		return true
+	}
+	return r.bodies.handle(m)
+}
+
+// deliver hands a message to its instance, whose core's codec decodes it.
+func (r *Replica) deliver(l *eventLoop, f protocol.Frame) {
+	m, err := f.Decode(l.sender.Codec)
+	switch {
+	case err != nil:
+		r.dropped(f.From(), err)
+	case !l.input(m, len(f)):
 		r.metrics.dropped.Add(1)
 	}
+}
+
+func (r *Replica) dropped(from protocol.MemberID, err error) {
+	r.log.Warn("frame dropped", "from", from, "err", err)
 }
 
 // HandleRequest implements transport.Handler.

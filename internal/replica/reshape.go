@@ -37,11 +37,7 @@ func (h instancesHost) Retire(l *eventLoop) {
 	})
 }
 
-func (h instancesHost) Deliver(l *eventLoop, m *protocol.Message, bytes int) {
-	if !l.input(m, bytes) {
-		h.r.metrics.dropped.Add(1)
-	}
-}
+func (h instancesHost) Deliver(l *eventLoop, f protocol.Frame) { h.r.deliver(l, f) }
 
 func (h instancesHost) Kept(change func(*body.Kept)) { h.r.bodies.Kept(change) }
 

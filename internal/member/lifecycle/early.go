@@ -10,51 +10,47 @@ import (
 
 // Members come to the place of the global log where an instance begins one after the other. Who is
 // there first talks to members that do not have the instance yet. They keep what it says until they
-// begin it too. Otherwise the instance would begin with a repetition.
+// begin it too. Otherwise the instance would begin with a repetition. No one can decode a message before the
+// instance's core is known, so they keep frames.
 
 // earlyBytes bounds the messages that are kept, of all instances that have not begun.
 const earlyBytes = 4 << 20
 
-// earlyMessages are messages for instances that are not active yet. The bytes of messages, and of what each takes in
+// earlyMessages are frames for instances that are not active yet. The bytes of frames, and of what each takes in
 // memory besides them, are at most earlyBytes.
 type earlyMessages struct {
 	bytes int
-	kept  []earlyMessage
+	kept  []protocol.Frame
 }
 
-type earlyMessage struct {
-	*protocol.Message
-	bytes int // of its frame
-}
-
-func (m *earlyMessage) cost() int { return m.bytes + member.EnvelopeBytes }
+func earlyCost(f protocol.Frame) int { return len(f) + member.EnvelopeBytes }
 
 // keep takes a message if there is room. What came first is needed first, so nothing makes room for
 // it.
-func (e *earlyMessages) keep(m earlyMessage) bool {
-	if e.bytes+m.cost() > earlyBytes {
+func (e *earlyMessages) keep(f protocol.Frame) bool {
+	if e.bytes+earlyCost(f) > earlyBytes {
 		return false
 	}
-	e.bytes += m.cost()
-	e.kept = append(e.kept, m)
+	e.bytes += earlyCost(f)
+	e.kept = append(e.kept, f)
 	return true
 }
 
 func (e *earlyMessages) sum() (bytes int) {
-	for i := range e.kept {
-		bytes += e.kept[i].cost()
+	for _, f := range e.kept {
+		bytes += earlyCost(f)
 	}
 	return bytes
 }
 
 // remove removes and returns the messages of an instance, in the order in which they came.
-func (e *earlyMessages) remove(id protocol.InstanceID) (taken []earlyMessage) {
-	e.kept = slices.DeleteFunc(e.kept, func(m earlyMessage) bool {
-		if m.Instance == id {
-			e.bytes -= m.cost()
-			taken = append(taken, m)
+func (e *earlyMessages) remove(id protocol.InstanceID) (taken []protocol.Frame) {
+	e.kept = slices.DeleteFunc(e.kept, func(f protocol.Frame) bool {
+		if f.Instance() == id {
+			e.bytes -= earlyCost(f)
+			taken = append(taken, f)
 		}
-		return m.Instance == id
+		return f.Instance() == id
 	})
 	return taken
 }
@@ -62,25 +58,26 @@ func (e *earlyMessages) remove(id protocol.InstanceID) (taken []earlyMessage) {
 // forget drops the messages of instances that will not begin here: a snapshot stands for all that
 // they did.
 func (e *earlyMessages) forget(c *order.Cursor) {
-	e.kept = slices.DeleteFunc(e.kept, func(m earlyMessage) bool {
-		if c.Retired(m.Instance) {
-			e.bytes -= m.cost()
+	e.kept = slices.DeleteFunc(e.kept, func(f protocol.Frame) bool {
+		if c.Retired(f.Instance()) {
+			e.bytes -= earlyCost(f)
 		}
-		return c.Retired(m.Instance)
+		return c.Retired(f.Instance())
 	})
 }
 
-// Receive takes a message for an instance that was not found to be hosted, with its size in bytes. It is kept if the
-// instance may begin later, as long as there is room. If the instance is hosted after all, it is returned. Otherwise
-// the message is dropped: the instance is retired, or what the message says has to be said again.
-func (n *Instances[I]) Receive(m *protocol.Message, bytes int) (i I, hosted bool) {
-	if at := slices.Index(n.ids, m.Instance); at >= 0 {
+// Receive takes a message for an instance that was not found to be hosted. It is kept undecoded if the instance may
+// begin later, as long as there is room. If the instance is hosted after all, it is returned. Otherwise the message is
+// dropped: the instance is retired, or what the message says has to be said again.
+func (n *Instances[I]) Receive(f protocol.Frame) (i I, hosted bool) {
+	id := f.Instance()
+	if at := slices.Index(n.ids, id); at >= 0 {
 		return n.inForce[at], true
 	}
-	if at := slices.Index(n.behind, m.Instance); at >= 0 {
+	if at := slices.Index(n.behind, id); at >= 0 {
 		return n.staying[at], true
 	}
-	if !n.cursor.Expects(m.Instance) || !n.early.keep(earlyMessage{m, bytes}) {
+	if !n.cursor.Expects(id) || !n.early.keep(f) {
 		n.Dropped++
 	}
 	return i, false
@@ -88,7 +85,7 @@ func (n *Instances[I]) Receive(m *protocol.Message, bytes int) (i I, hosted bool
 
 // deliver hands an instance that has begun what was kept for it.
 func (n *Instances[I]) deliver(id protocol.InstanceID, i I) {
-	for _, m := range n.early.remove(id) {
-		n.host.Deliver(i, m.Message, m.bytes)
+	for _, f := range n.early.remove(id) {
+		n.host.Deliver(i, f)
 	}
 }

@@ -33,8 +33,22 @@ func (m *mail) Retire(protocol.InstanceID) {}
 func (m *mail) Kept(func(*body.Kept))      {}
 func (m *mail) Known(_ protocol.Round, _, _, _ []protocol.InstanceID) {
 }
-func (m *mail) Deliver(i protocol.InstanceID, msg *protocol.Message, _ int) {
+func (m *mail) Deliver(i protocol.InstanceID, f protocol.Frame) {
+	msg, err := f.Decode(nil)
+	if err != nil {
+		panic(err)
+	}
 	m.got[i] = append(m.got[i], msg.Context)
+}
+
+// said is a message of a number of bytes for an instance.
+func said(instance protocol.InstanceID, context uint64, bytes int) protocol.Frame {
+	body := make([]byte, max(0, bytes-200))
+	m := protocol.Message{Type: protocol.MsgFetchResp, Instance: instance, Context: context, Blob: body}
+	if len(body) > 0 {
+		m.Holdings = []protocol.Holding{{Digest: protocol.Digest(body)}}
+	}
+	return append(m.AppendHoldings(m.AppendHead(nil)), body...)
 }
 
 // What is said to an instance before it begins here is not lost, within a bound.
@@ -45,7 +59,7 @@ func TestMessagesWaitForTheirInstance(t *testing.T) {
 	n := NewInstances[protocol.InstanceID](found)
 	require.NoError(t, n.Start(host))
 	comes := func(instance protocol.InstanceID, context uint64, bytes int) (hosted bool) {
-		_, hosted = n.Receive(&protocol.Message{Instance: instance, Context: context}, bytes)
+		_, hosted = n.Receive(said(instance, context, bytes))
 		require.NoError(t, n.Check())
 		return hosted
 	}
@@ -104,10 +118,10 @@ func TestOtherInstancesAreExpectedInASingleLog(t *testing.T) {
 	n := NewInstances[protocol.InstanceID](&FoundInstances{InForce: []member.InstanceLog{{Instance: 1}},
 		cursor: meta.Cursor})
 	require.NoError(t, n.Start(&mail{}))
-	_, hosted := n.Receive(&protocol.Message{Instance: 2}, 1)
+	_, hosted := n.Receive(said(2, 1, 1))
 	require.False(t, hosted)
 	require.NotZero(t, n.early.bytes)
-	_, hosted = n.Receive(&protocol.Message{Instance: 2 + protocol.MaxInstances}, 1)
+	_, hosted = n.Receive(said(2+protocol.MaxInstances, 1, 1))
 	require.False(t, hosted)
 	require.EqualValues(t, 1, n.Dropped)
 }

@@ -65,8 +65,8 @@ type InstancesHost[I any] interface {
 	// Run lets an instance run. Retire has it retire, in a turn of its own: see Hosted.Retire.
 	Run(I)
 	Retire(I)
-	// Deliver hands an instance that does not run yet a message, with the size of its frame in bytes.
-	Deliver(i I, m *protocol.Message, bytes int)
+	// Deliver hands an instance that does not run yet a message, which its core decodes.
+	Deliver(I, protocol.Frame)
 	// Kept is called with a change of what is known of bodies.
 	Kept(func(*body.Kept))
 }

@@ -243,7 +243,7 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 	}
 	s := m.Of(msg.Instance)
 	if s == nil {
-		s, _ = m.instances.Receive(msg, len(frame))
+		s, _ = m.instances.Receive(frame)
 		m.Env.Violate(m.ID, m.instances.Check())
 	}
 	if s != nil {

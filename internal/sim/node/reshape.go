@@ -126,9 +126,14 @@ func (h instancesHost) Retire(s *MemberInstance) {
 	})
 }
 
-func (h instancesHost) Deliver(s *MemberInstance, msg *protocol.Message, bytes int) {
+func (h instancesHost) Deliver(s *MemberInstance, f protocol.Frame) {
 	h.m.Env.Count(messagesEarly)
-	s.message(msg, bytes)
+	msg, err := f.Decode(h.m.Env.Set.codec())
+	if err != nil {
+		h.m.Env.Violate(h.m.ID, err)
+		return
+	}
+	s.message(msg, len(f))
 }
 
 func (h instancesHost) Kept(change func(*body.Kept)) { change(h.r.Body.kept) }
