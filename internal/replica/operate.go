@@ -57,6 +57,12 @@ func (r *Replica) Tune(ctx context.Context, p protocol.Profile) error {
 		Changes: []protocol.Change{{Kind: protocol.Tune, Profile: &p}}})
 }
 
+// Switch seals the log. What follows begins with the profile of the seal; the leader fills in the membership. Switch
+// returns when this member has applied everything before the seal.
+func (r *Replica) Switch(ctx context.Context, s protocol.Seal) error {
+	return r.operate(ctx, cluster.Operation{Kind: cluster.Switch, Seal: s})
+}
+
 // readView shows a rule of package member what the member knows of itself.
 func (r *Replica) readView(rule func(*cluster.MemberView)) {
 	v := cluster.MemberView{Now: r.now(), Applied: r.apply.known}
@@ -190,6 +196,8 @@ func (r *Replica) linked() (up func(protocol.MemberID) bool, versions func(proto
 	shown := map[protocol.MemberID]cluster.Version{}
 	for _, p := range r.links.Stats().Peers {
 		switch {
+		case p.Connected && p.Seals:
+			shown[protocol.MemberID(p.ID)] = cluster.VersionSwitches
 		case p.Connected && p.Tunes:
 			shown[protocol.MemberID(p.ID)] = cluster.VersionTunes
 		case p.Connected:

@@ -20,22 +20,24 @@ type Birth struct {
 const birthSetting = "birth"
 
 // flagJoins in a hello or a reply is set if its sender does not know the birth, and flagLearns if it does not know the
-// profile: see Told.Unknown. flagTunes is set by each version that knows profiles. Earlier versions ignore them.
+// profile: see Told.Unknown. Earlier versions ignore them.
 const (
 	flagJoins  = 1
 	flagLearns = 8
-	flagTunes  = 16
 )
 
-func flags(joins, learns, tunes bool, k originFields) (f byte) {
+func flags(joins, learns bool, v features, k originFields) (f byte) {
 	if joins {
 		f |= flagJoins
 	}
 	if learns {
 		f |= flagLearns
 	}
-	if tunes {
+	if v.tunes {
 		f |= flagTunes
+	}
+	if v.seals {
+		f |= flagSeals
 	}
 	if k.lineages {
 		f |= flagLineages

@@ -46,7 +46,7 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 	if err := t.linked(h.to, r.who); err != nil {
 		return err
 	}
-	t.noteTunes(h.to, r.tunes)
+	t.noteFeatures(h.to, r.features)
 	if known {
 		if err := t.saveBirth(h.to, birth); err != nil {
 			return err

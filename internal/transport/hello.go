@@ -55,8 +55,9 @@ type hello struct {
 	who, expects Who
 	// joins: the dialer does not know the birth (see Birth).
 	joins bool
-	// learns: the dialer does not know the profile (see Told). tunes: its version knows profiles.
-	learns, tunes bool
+	// learns: the dialer does not know the profile (see Told).
+	learns   bool
+	features features
 	// origin is what the dialer can send of its log's origin. probe: it only asks whether there may be a link, which the
 	// listening side does not learn.
 	origin originFields
@@ -73,7 +74,7 @@ func (h *hello) fill(t *Transport) error {
 		return err
 	}
 	h.joins, h.learns, h.text, h.own, h.origin = own.birth.Unknown, own.Unknown, own.text, &own, t.originFields()
-	h.settings, h.tunes = markOf(h.text), true
+	h.settings, h.features = markOf(h.text), ownFeatures
 	return nil
 }
 
@@ -87,9 +88,9 @@ type reply struct {
 	settings mark
 	// who the listening side is, and who it expects the dialer to be.
 	who, expects Who
-	// joins: the listening side does not know the birth. learns: it does not know the profile. tunes: its version knows
-	// profiles.
-	joins, learns, tunes bool
+	// joins: the listening side does not know the birth. learns: it does not know the profile.
+	joins, learns bool
+	features      features
 	// origin is what follows behind the text.
 	origin originFields
 	text   string // that follows
@@ -109,7 +110,7 @@ func (h *hello) encode() []byte {
 	b := make([]byte, 0, helloSize)
 	b = binary.LittleEndian.AppendUint32(b, helloMagic)
 	b = binary.LittleEndian.AppendUint16(b, version)
-	b = append(b, byte(h.purpose), flags(h.joins, h.learns, h.tunes, h.origin))
+	b = append(b, byte(h.purpose), flags(h.joins, h.learns, h.features, h.origin))
 	for _, v := range [...]uint64{h.cluster, h.from, h.to, uint64(h.settings)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -134,7 +135,7 @@ func decodeHello(b []byte) (h hello, reason Reason, detail string) {
 		purpose: purpose(b[6]), cluster: u(0), from: u(1), to: u(2), settings: mark(u(3)),
 		stream: binary.LittleEndian.Uint32(b[40:]),
 		who:    decodeWho(b[44:]), expects: decodeWho(b[44+whoSize:]), joins: b[7]&flagJoins != 0,
-		learns: b[7]&flagLearns != 0, tunes: b[7]&flagTunes != 0, origin: originFieldsOf(b[7]),
+		learns: b[7]&flagLearns != 0, features: featuresOf(b[7]), origin: originFieldsOf(b[7]),
 	}
 	if h.purpose < forFrames || h.purpose > forSnapshot {
 		return h, ReasonGarbage, fmt.Sprintf("unknown purpose %d", h.purpose)
@@ -146,7 +147,7 @@ func (r *reply) encode() []byte {
 	b := make([]byte, 0, replySize)
 	b = binary.LittleEndian.AppendUint32(b, replyMagic)
 	b = binary.LittleEndian.AppendUint16(b, version)
-	b = append(b, byte(r.reason), flags(r.joins, r.learns, r.tunes, r.origin))
+	b = append(b, byte(r.reason), flags(r.joins, r.learns, r.features, r.origin))
 	for _, v := range [...]uint64{r.cluster, r.self, uint64(r.settings)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -163,7 +164,7 @@ func decodeReply(b []byte) (r reply, ok bool) {
 	return reply{
 		reason: Reason(b[6]), cluster: u(0), self: u(1), settings: mark(u(2)), who: decodeWho(b[32:]),
 		expects: decodeWho(b[32+whoSize:]),
-		joins:   b[7]&flagJoins != 0, learns: b[7]&flagLearns != 0, tunes: b[7]&flagTunes != 0,
+		joins:   b[7]&flagJoins != 0, learns: b[7]&flagLearns != 0, features: featuresOf(b[7]),
 		origin: originFieldsOf(b[7]),
 	}, true
 }

@@ -21,6 +21,7 @@ type peer struct {
 	calls   caller
 	fault   atomic.Pointer[LinkFault]
 	tunes   atomic.Bool // its version knows profiles, as its last handshake showed
+	seals   atomic.Bool // its version knows seals
 	addrs   atomic.Pointer[[]string]
 	binds   atomic.Pointer[[]string]
 
@@ -112,10 +113,11 @@ func (p *peer) retry() {
 	}
 }
 
-// noteTunes notes whether a member's version knows profiles.
-func (t *Transport) noteTunes(id uint64, tunes bool) {
+// noteFeatures notes what a member's version knows.
+func (t *Transport) noteFeatures(id uint64, f features) {
 	if p := t.peer(id); p != nil {
-		p.tunes.Store(tunes)
+		p.tunes.Store(f.tunes)
+		p.seals.Store(f.seals)
 	}
 }
 
@@ -267,7 +269,7 @@ func (l *linkState) describe(s *PeerStats) {
 	if l.last != nil {
 		s.LastError = l.last.Error()
 	}
-	s.Connected, s.Since, s.Tunes = l.up, l.since, l.peer.tunes.Load()
+	s.Connected, s.Since, s.Tunes, s.Seals = l.up, l.since, l.peer.tunes.Load(), l.peer.seals.Load()
 }
 
 // Classes of errors that are logged in their own way.

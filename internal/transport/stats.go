@@ -24,6 +24,7 @@ type PeerStats struct {
 	ID        uint64
 	Connected bool      // all streams that were used are connected
 	Tunes     bool      // its version knows profiles; of no meaning before there was a link
+	Seals     bool      // its version knows seals; the same
 	Since     time.Time // when Connected changed, or the peer was listed
 	// Bytes and frames of frames, requests and snapshots together.
 	BytesIn, BytesOut, FramesIn, FramesOut int64

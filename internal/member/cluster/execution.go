@@ -102,6 +102,8 @@ func (e *Execution) Next(v *MemberView) ExecutionStep {
 		return e.beginTransfer(v)
 	case kind == TransferLeader:
 		return e.transfer(v)
+	case kind == Switch:
+		return e.seal(v)
 	}
 	return e.reshape(v)
 }

@@ -17,6 +17,7 @@ type Operation struct {
 	Changes   []protocol.Change // ChangeMembers: made jointly; Tune: the new profile
 	To        protocol.MemberID // TransferLeader: a voter; 0: the most advanced one
 	Instances int               // Reshape: from how many the log is to be merged
+	Seal      protocol.Seal     // Switch: what follows; the leader fills in Members
 }
 
 // OperationKind says what an operator asks for. It is the first byte of a request between members.
@@ -28,6 +29,7 @@ const (
 	TransferLeader OperationKind = 't'
 	Reshape        OperationKind = 'r'
 	Tune           OperationKind = 'u'
+	Switch         OperationKind = 'w'
 )
 
 func (k OperationKind) String() string {
@@ -40,6 +42,8 @@ func (k OperationKind) String() string {
 		return "reshape"
 	case Tune:
 		return "tune"
+	case Switch:
+		return "switch"
 	}
 	return fmt.Sprintf("operation %q", byte(k))
 }
@@ -71,6 +75,8 @@ func (op *Operation) arg() any {
 		return &op.To
 	case Reshape:
 		return &op.Instances
+	case Switch:
+		return &op.Seal
 	}
 	return nil
 }
@@ -82,7 +88,7 @@ func (op *Operation) refuse(reason protocol.Reason, leader protocol.MemberID) er
 
 // Unanswered is the error of an operation whose asker waits no longer, because of err.
 func (op *Operation) Unanswered(err error) error {
-	if op.Kind.configures() {
+	if op.Kind.configures() || op.Kind == Switch {
 		return fmt.Errorf("%w: %w", member.ErrMaybeCommitted, err)
 	}
 	return err

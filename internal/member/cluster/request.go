@@ -129,11 +129,19 @@ func (q *Request) show(v *MemberView) {
 	case Reshape:
 		at, _ := v.Applied.At()
 		q.ended = len(v.Instances) == q.Op.Instances && len(at.Points) == q.Op.Instances
-		if v.Now-q.agreed >= q.cfg.GiveUp && !q.ended {
-			q.ended, q.err = true, &member.StalledError{What: q.Op.Kind.String(), For: q.cfg.GiveUp}
-		}
+		q.giveUp(v)
+	case Switch:
+		q.ended = began(&q.Op.Seal, v)
+		q.giveUp(v)
 	default:
 		q.ended = true
+	}
+}
+
+// giveUp ends a request that does not show on this member, though the leader said so long ago that it is done.
+func (q *Request) giveUp(v *MemberView) {
+	if v.Now-q.agreed >= q.cfg.GiveUp && !q.ended {
+		q.ended, q.err = true, &member.StalledError{What: q.Op.Kind.String(), For: q.cfg.GiveUp}
 	}
 }
 

@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 
+	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -15,8 +16,10 @@ const (
 	// VersionEarlier: it knows no profiles. It ignores those in the log, and entries that make several instances of
 	// one.
 	VersionEarlier
-	// VersionTunes: it knows profiles.
+	// VersionTunes: it knows profiles. It does not know seals: it applies what stands behind one.
 	VersionTunes
+	// VersionSwitches: it knows seals.
+	VersionSwitches
 )
 
 // mayBeEarlier reports whether another member of a configuration may have a version that knows no profiles. While the
@@ -30,5 +33,20 @@ func mayBeEarlier(c *protocol.Config, self protocol.MemberID, versions func(prot
 		}
 		v := versions(m.ID)
 		return v == VersionEarlier || v == VersionUnknown && c.Profile.Version == 0
+	})
+}
+
+// mayNotSwitch reports whether another member of a configuration may have a version that knows no seals. Until the log
+// has had a seal, that is also every member without a link, as it may come back with that version. Later it is only a
+// member whose link shows it: one of that version that comes later is refused, see SharedSettings.Told.
+func mayNotSwitch(
+	at *order.Cursor, c *protocol.Config, self protocol.MemberID, versions func(protocol.MemberID) Version,
+) bool {
+	return versions != nil && slices.ContainsFunc(c.Members, func(m protocol.Member) bool {
+		if m.ID == self {
+			return false
+		}
+		v := versions(m.ID)
+		return v == VersionEarlier || v == VersionTunes || v == VersionUnknown && !at.Sealed()
 	})
 }

@@ -28,9 +28,9 @@ func (m *Member) view() *cluster.MemberView {
 	return &cluster.MemberView{Now: m.Clock(), Instances: m.Statuses(), Applied: m.Progress, Version: m.version}
 }
 
-// version is what is known of another member's version: all know profiles. In production links show it, and a member
-// without one counts as earlier until the log has a profile.
-func (m *Member) version(protocol.MemberID) cluster.Version { return cluster.VersionTunes }
+// version is what is known of another member's version: all know profiles, and seals. In production links show it, and
+// a member without one counts as earlier until the log has a profile, or a seal.
+func (m *Member) version(protocol.MemberID) cluster.Version { return cluster.VersionSwitches }
 
 // Statuses returns the last published status of each active instance.
 func (r *Running) Statuses() (all []*protocol.Status) {

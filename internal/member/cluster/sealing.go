@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// seal proposes an entry that seals the log, and waits until what follows it has begun. It may propose several times:
+// at most one seal to a version counts. The proposer expects the membership of the moment, so a seal is proposed only
+// while all instances have it. An entry that comes into the log before it, and changes that, makes it one that does not
+// count; then it is proposed again with the other membership.
+func (e *Execution) seal(v *MemberView) ExecutionStep {
+	first, s := v.first(), e.Op.Seal
+	at, configs := v.Applied.At()
+	settled := at.Reshape == 0 && !first.Config.Joint() && member.Settled(&first.Config, configs)
+	switch {
+	case s.Instances < 1 || s.Instances > order.MaxInstances || s.Instances > 1 && !s.Merged || at.Keyed:
+		return e.refuse(protocol.ReasonInstances, first.Leader)
+	case configs[0].Profile.Version == 0:
+		return e.refuse(protocol.ReasonNoProfile, first.Leader)
+	case began(&s, v): // a version never comes twice, so it does not matter whether this member leads
+		return e.done()
+	case configs[0].Profile.Version+1 != s.Profile.Version && (e.told || settled):
+		return e.refuse(protocol.ReasonProfile, first.Leader)
+	case !e.told && !settled:
+		return e.refuse(protocol.ReasonChangePending, first.Leader)
+	case !e.told && mayNotSwitch(&at, &first.Config, e.cfg.Self, v.Version):
+		return e.refuse(protocol.ReasonEarlier, first.Leader)
+	case v.Now-e.begun >= e.cfg.GiveUp:
+		return e.stalled(e.Op.Kind.String(), e.cfg.GiveUp)
+	case e.told && v.Now-e.asked < e.cfg.Election:
+		return ExecutionStep{}
+	case first.Role != protocol.Leader:
+		return e.refuse(protocol.ReasonNotLeader, first.Leader)
+	case !settled, mayNotSwitch(&at, &first.Config, e.cfg.Self, v.Version):
+		return ExecutionStep{} // what was proposed before may be in the log
+	}
+	s.Members = first.Config.Clone()
+	return e.send(v, protocol.Propose{Entries: []protocol.Entry{protocol.NewSeal(s)}, Under: &first.ConfigIndex})
+}
+
+// began reports whether this member has applied everything before what a seal begins.
+func began(s *protocol.Seal, v *MemberView) bool {
+	_, configs := v.Applied.At()
+	return configs[0].Profile.Had(&s.Profile)
+}
