@@ -161,7 +161,7 @@ func (l *eventLoop) handRead(g *intake.ReadGroup) {
 }
 
 // ask begins a group's read index, of these instances. It reports false if the group has ended.
-func (l *applyLoop) ask(g *intake.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+func (l *applyLoop) ask(g *intake.ReadGroup, since protocol.Position, shape []protocol.InstanceID) bool {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	ok := l.known.Ask(g, since, shape)

@@ -21,7 +21,7 @@ func (h instancesHost) Grow() error { return h.r.dir.Grow() }
 
 func (h instancesHost) Submit(records []wal.Record) { h.r.writer.Submit(records, h.r.begun) }
 
-func (h instancesHost) Known(since protocol.Round, ids []protocol.InstanceID, inForce, staying []*eventLoop) {
+func (h instancesHost) Known(since protocol.Position, ids []protocol.InstanceID, inForce, staying []*eventLoop) {
 	h.r.loops.Store(&eventLoops{all: inForce, ids: ids, since: since, staying: staying})
 }
 

@@ -14,7 +14,7 @@ import (
 type eventLoops struct {
 	all     []*eventLoop // active, ascending by instance; never empty, because the first one is never retired
 	ids     []protocol.InstanceID
-	since   protocol.Round
+	since   protocol.Position
 	staying []*eventLoop // retired
 }
 

@@ -112,7 +112,7 @@ func (p *Applied) Note(a *Applier) (ready, void []*intake.ReadGroup, told []*int
 		return nil, nil, nil, &StateAheadError{State: p.brought, Log: p.cursor.Position}
 	}
 	if !p.Doubtful() {
-		ready, void = p.groups.Served(p.cursor.Next.Round, p.shape, p.added)
+		ready, void = p.groups.Served(p.cursor.Position, p.shape, p.added)
 	}
 	return ready, void, p.tokens.remove(func(r *intake.TokenRead) bool { return r.After.AllApplied(a.Token) }), nil
 }
@@ -204,8 +204,8 @@ func (p *Applied) place(instance protocol.InstanceID) int {
 }
 
 // Ask begins a group's read index, which has a part from each of these instances, or begins it again. They are active
-// since a round. It reports false if the group has ended.
-func (p *Applied) Ask(g *intake.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+// since a position: see intake.ReadVector.Ask. It reports false if the group has ended.
+func (p *Applied) Ask(g *intake.ReadGroup, since protocol.Position, shape []protocol.InstanceID) bool {
 	return p.groups.Ask(g, since, shape)
 }
 
@@ -213,7 +213,7 @@ func (p *Applied) Ask(g *intake.ReadGroup, since protocol.Round, shape []protoco
 // that the state serves the group; the group has ended then.
 func (p *Applied) AddReadIndex(g *intake.ReadGroup, instance protocol.InstanceID,
 	index protocol.Index) (complete, ready bool) {
-	return p.groups.Point(g, instance, index, p.Doubtful() || p.stuck, p.cursor.Next.Round, p.shape, p.added)
+	return p.groups.Point(g, instance, index, p.Doubtful() || p.stuck, p.cursor.Position, p.shape, p.added)
 }
 
 // FailRead ends a group without an answer. It reports false if it had ended.

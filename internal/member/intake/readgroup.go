@@ -37,8 +37,8 @@ type ReadGroups struct {
 }
 
 // Ask begins a group's read index, which has a part from each of these instances, or begins it again. They are active
-// since a round. It reports false if the group has ended.
-func (s *ReadGroups) Ask(g *ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+// since a position: see ReadVector.Ask. It reports false if the group has ended.
+func (s *ReadGroups) Ask(g *ReadGroup, since protocol.Position, shape []protocol.InstanceID) bool {
 	if g.ended {
 		return false
 	}
@@ -53,10 +53,10 @@ func (s *ReadGroups) Ask(g *ReadGroup, since protocol.Round, shape []protocol.In
 }
 
 // Point takes in an instance's part of a group's read index. complete says that it was the last part. ready says that
-// the state serves the group; the group has ended then. The state has come to a round, in which these instances are
+// the state serves the group; the group has ended then. The state has come to a position, at which these instances are
 // active. If it is doubtful it serves no one.
 func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index protocol.Index, doubtful bool,
-	at protocol.Round, shape []protocol.InstanceID, added []protocol.Index) (complete, ready bool) {
+	at protocol.Position, shape []protocol.InstanceID, added []protocol.Index) (complete, ready bool) {
 	if g.ended || !g.vector.Point(instance, index) {
 		return false, false
 	}
@@ -83,8 +83,8 @@ func (s *ReadGroups) Reached(shape []protocol.InstanceID, added []protocol.Index
 }
 
 // Served takes out the groups that can be answered, which have ended then, and those that must be asked for again. The
-// state has come to a round, in which these instances are active.
-func (s *ReadGroups) Served(at protocol.Round, shape []protocol.InstanceID,
+// state has come to a position, at which these instances are active.
+func (s *ReadGroups) Served(at protocol.Position, shape []protocol.InstanceID,
 	added []protocol.Index) (ready, void []*ReadGroup) {
 	keep := s.waiting[:0]
 	for _, g := range s.waiting {

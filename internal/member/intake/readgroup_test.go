@@ -37,21 +37,21 @@ func TestReadGroupsEndOnce(t *testing.T) {
 			shape, all := state()
 			switch rng.IntN(6) {
 			case 0, 1:
-				require.Equal(t, ends[g] == 0, s.Ask(g, protocol.Round(rng.IntN(3)*100), shapes[rng.IntN(len(shapes))]))
+				require.Equal(t, ends[g] == 0, s.Ask(g, protocol.Position(rng.IntN(3)*100), shapes[rng.IntN(len(shapes))]))
 			case 2, 3:
 				if _, ready := s.Point(g, protocol.InstanceID(1+rng.IntN(4)), added+protocol.Index(rng.IntN(3)), false,
-					protocol.Round(added), shape, all); ready {
+					protocol.Position(added), shape, all); ready {
 					ends[g]++
 				}
 			case 4:
 				now, added = rng.IntN(len(shapes)), added+1
-				ready, void := s.Served(protocol.Round(added), shapes[now], each(added, len(shapes[now])))
+				ready, void := s.Served(protocol.Position(added), shapes[now], each(added, len(shapes[now])))
 				for _, g := range ready {
 					ends[g]++
 				}
 				for _, g := range void {
 					require.Zero(t, ends[g])
-					s.Ask(g, protocol.Round(added), shapes[now])
+					s.Ask(g, protocol.Position(added), shapes[now])
 				}
 			case 5:
 				if rng.IntN(8) == 0 && s.Fail(g) {

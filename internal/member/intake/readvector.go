@@ -12,9 +12,9 @@ import (
 // rule). Take a member that has added all of it to the order, and applied what followed from that. Its state includes
 // everything that was applied anywhere before the points were asked for. Not safe for concurrent use.
 type ReadVector struct {
-	points  []readPoint    // ascending by instance
-	missing int            // how many of them are not known yet
-	since   protocol.Round // since which round they are active
+	points  []readPoint       // ascending by instance
+	missing int               // how many of them are not known yet
+	since   protocol.Position // see Ask
 	few     [4]readPoint
 	Mutant  mutant.Name // read-before-applied, weave-read-one
 }
@@ -25,8 +25,9 @@ type readPoint struct {
 	known    bool
 }
 
-// Ask begins with these instances. They are active since a round, ascending.
-func (v *ReadVector) Ask(since protocol.Round, shape []protocol.InstanceID) {
+// Ask begins with these instances, ascending. They are active since a position, that at which they took the place of
+// others; 0: since before this incarnation. Rounds would not do: they begin again in the log behind a seal.
+func (v *ReadVector) Ask(since protocol.Position, shape []protocol.InstanceID) {
 	if v.Mutant == member.MutantReadOne {
 		shape = shape[:1]
 	}
@@ -48,9 +49,9 @@ func (v *ReadVector) Point(instance protocol.InstanceID, index protocol.Index) (
 	return false
 }
 
-// Ahead reports whether the instances that were asked are active only from a later round on than that to which the
+// Ahead reports whether the instances that were asked are active only since a later position than that to which the
 // state has come. All that comes before them in the log is part of the read then.
-func (v *ReadVector) Ahead(at protocol.Round) bool { return v.since > at }
+func (v *ReadVector) Ahead(at protocol.Position) bool { return v.since > at }
 
 // Void reports whether the active instances are others than those that were asked, although these are not ahead. The
 // global log may then have gone on through some that gave no read index, so all must be asked again.

@@ -31,7 +31,7 @@ func (m *mail) Submit([]wal.Record) {
 func (m *mail) Run(protocol.InstanceID)    {}
 func (m *mail) Retire(protocol.InstanceID) {}
 func (m *mail) Kept(func(*body.Kept))      {}
-func (m *mail) Known(_ protocol.Round, _, _, _ []protocol.InstanceID) {
+func (m *mail) Known(_ protocol.Position, _, _, _ []protocol.InstanceID) {
 }
 func (m *mail) Deliver(i protocol.InstanceID, f protocol.Frame) {
 	msg, err := f.Decode(nil)

@@ -37,10 +37,10 @@ type Instances[I any] struct {
 	// later.
 	found   []member.InstanceLog
 	pending map[protocol.InstanceID]*Pending
-	// cursor is the place of the global log at which these instances are active. since is the first round in which they
-	// are, or an earlier one; 0: since before this incarnation.
+	// cursor is the place of the global log at which these instances are active. since is its position (after a
+	// snapshot they may be active since an earlier one); 0: since before this incarnation.
 	cursor order.Cursor
-	since  protocol.Round
+	since  protocol.Position
 	// beginning counts the Submits that are not durable yet; ≥ 0.
 	beginning int
 	early     earlyMessages
@@ -59,9 +59,9 @@ type InstancesHost[I any] interface {
 	// Submit hands records to the log. Begun is to be called when they are durable, and then Apply is
 	// to be told.
 	Submit(records []wal.Record)
-	// Known makes known which instances are active, since which round, and which retired ones stay. The lists do not
+	// Known makes known which instances are active, since which position, and which retired ones stay. The lists do not
 	// change any more.
-	Known(since protocol.Round, ids []protocol.InstanceID, inForce, staying []I)
+	Known(since protocol.Position, ids []protocol.InstanceID, inForce, staying []I)
 	// Run lets an instance run. Retire has it retire, in a turn of its own: see Hosted.Retire.
 	Run(I)
 	Retire(I)
@@ -208,7 +208,7 @@ func (n *Instances[I]) Carry(p *apply.PlannedAt) (changed bool, err error) {
 		n.beginning++
 		n.host.Submit(records)
 	}
-	n.ids, n.inForce, n.cursor, n.since = shape, all, p.At.Clone(), p.At.Next.Round
+	n.ids, n.inForce, n.cursor, n.since = shape, all, p.At.Clone(), p.At.Position
 	n.behind, n.staying = slices.Concat(n.behind, ended), slices.Concat(n.staying, retired)
 	for at, i := range born {
 		n.deliver(ids[at], i) // before what comes from now on

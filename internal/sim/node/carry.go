@@ -344,7 +344,7 @@ func (s *MemberInstance) readIndex(g *intake.ReadGroup, index protocol.Index) {
 // Crew is the active instances of a member. It implements instance.Siblings.
 type Crew struct {
 	ids       []protocol.InstanceID
-	since     protocol.Round
+	since     protocol.Position
 	Instances []*MemberInstance
 }
 

@@ -108,7 +108,7 @@ func (h instancesHost) Grow() error { return h.r.dir.Grow() }
 
 func (h instancesHost) Submit(records []wal.Record) { h.m.Writer.Submit(records, h.m.begun) }
 
-func (h instancesHost) Known(since protocol.Round, ids []protocol.InstanceID, inForce, staying []*MemberInstance) {
+func (h instancesHost) Known(since protocol.Position, ids []protocol.InstanceID, inForce, staying []*MemberInstance) {
 	h.r.InForce, h.r.Retired, h.r.Crew = inForce, staying, &Crew{ids, since, inForce}
 }
 
