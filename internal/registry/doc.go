@@ -11,6 +11,7 @@
 //	choice.go    a protocol with everything that is set of it
 //	settings.go  the settings of protocols, and which protocols have one
 //	tune.go      the settings of a running cluster
+//	switch.go    another protocol of a running cluster
 //	guess.go     which core wrote a directory that does not tell it
 //
 // May import: protocol, the folders of the protocols, order.

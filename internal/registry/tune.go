@@ -249,13 +249,18 @@ func WithInstances(v setting.Values, n int) setting.Values { return common.Insta
 // Profile are the values of a profile: all except the number of instances.
 func (c *Choice) Profile() setting.Values { return c.Values.Without(common.Instances.Name) }
 
-// Under is the choice under the values of a profile, with the name that says it, in a log of this many instances.
+// Under is the choice under the values of a profile, with the name that says it, in a log of this many instances. A
+// merged log of one instance has the name of one that is not merged.
 func (c *Choice) Under(v setting.Values, instances int) Choice {
 	now := *c
 	now.Values, now.Placement = v, common.Placement.In(v)
 	if instances > 1 && c.Order == order.KindSingle {
 		now.Order = order.KindNiagara
 	}
-	now.Protocol = c.whole().Canonical(now.Order, now.Placement, now.Own())
+	named := now.Order
+	if instances == 1 && named == order.KindNiagara {
+		named = order.KindSingle
+	}
+	now.Protocol = c.whole().Canonical(named, now.Placement, now.Own())
 	return now
 }
