@@ -11,8 +11,8 @@ import (
 // Said judges a message that leaves a member: its content must be durable. from is the sender's number. strange: its
 // claims about bodies do not count.
 func (c *Court) Said(m *protocol.Message, from uint64, strange bool) error {
-	term, ledger := uint64(m.Term), c.Of(m.Instance).Ledger
-	claims := c.rules.Core.Codec.ClaimsOf(m)
+	j, term := c.Of(m.Instance), uint64(m.Term)
+	ledger, claims := j.Ledger, j.Core.Codec.ClaimsOf(m)
 	var err error
 	switch {
 	case claims.Vote != 0:

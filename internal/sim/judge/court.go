@@ -12,7 +12,8 @@ import (
 
 // Rules are the settings of a run that judges need.
 type Rules struct {
-	Core *protocol.Info
+	// Of returns the rules of the instances that begin under a profile.
+	Of func(*protocol.Profile) InstanceRules
 	// Instances is the initial number of instances; 0: one, whose log is the global log. Merged: the global log is merged
 	// from theirs, even if there is only one.
 	Instances int
@@ -21,6 +22,11 @@ type Rules struct {
 	Single bool
 	// First is the cluster's initial membership.
 	First protocol.Config
+}
+
+// InstanceRules are those of one instance.
+type InstanceRules struct {
+	Core *protocol.Info
 	// Quorums are those for entries, and BodyQuorums those for bodies.
 	Quorums, BodyQuorums check.Quorums
 }
@@ -66,20 +72,21 @@ func (c *Court) Find(instance protocol.InstanceID) *Instance {
 // Of returns the judge of an instance, and creates it if there is none yet.
 func (c *Court) Of(instance protocol.InstanceID) *Instance { return c.With(instance, &c.rules.First) }
 
-// With is Of for an instance with these first members. It uses them only if there is no judge yet.
+// With is Of for an instance with this first membership. It uses that only if there is no judge yet.
 func (c *Court) With(instance protocol.InstanceID, first *protocol.Config) *Instance {
 	if j := c.Find(instance); j != nil {
 		return j
 	}
-	judged := c.rules.Core.Judged
+	rules := c.rules.Of(&first.Profile)
+	judged := rules.Core.Judged
 	j := &Instance{
-		ID: instance, Ledger: check.NewLedger(), Bodies: check.NewBodies(erasure.Cut),
+		ID: instance, Core: rules.Core, Ledger: check.NewLedger(), Bodies: check.NewBodies(erasure.Cut),
 		Left: map[protocol.MemberID]bool{}, Led: map[protocol.MemberID]bool{}, sections: map[protocol.Index]string{},
 	}
 	j.Ledger.Hints, j.Ledger.Epochs, j.Ledger.Apart = judged.DecidedOnly, judged.ManyLead, judged.ByKey
 	j.Bodies.Appends = j.Ledger.Hints
-	j.Ledger.Quorums = c.rules.Quorums
-	j.Bodies.Flexible(c.rules.BodyQuorums)
+	j.Ledger.Quorums = rules.Quorums
+	j.Bodies.Flexible(rules.BodyQuorums)
 	c.base.Violate(0, j.Bodies.Configure(VotersOf(first), firstSlots(first)))
 	j.leave(first, c.base.Now())
 	c.All = append(c.All, j)

@@ -21,7 +21,8 @@ func members(ids ...protocol.MemberID) (c protocol.Config) {
 
 func newCourt(t *testing.T) (*Court, *world.Base) {
 	base := &world.Base{Tick: time.Second}
-	c := NewCourt(Rules{Core: registry.Find("raft").Core, First: members(1, 2, 3)}, base)
+	of := func(*protocol.Profile) InstanceRules { return InstanceRules{Core: registry.Find("raft").Core} }
+	c := NewCourt(Rules{Of: of, First: members(1, 2, 3)}, base)
 	t.Cleanup(func() { require.Nil(t, base.Broken) })
 	return c, base
 }

@@ -9,7 +9,9 @@ import (
 
 // Instance is the judge of one instance.
 type Instance struct {
-	ID     protocol.InstanceID
+	ID protocol.InstanceID
+	// Core is the one that the instance has from its beginning on.
+	Core   *protocol.Info
 	Ledger *check.Ledger
 	Bodies *check.Bodies
 	// Ended: the instance is retired.

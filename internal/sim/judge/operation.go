@@ -30,7 +30,7 @@ func (c *Court) Done(by protocol.MemberID, op *cluster.Operation, began time.Dur
 			return fmt.Errorf("answers that version %d of the profile is active, which was not decided", p.Version)
 		}
 	case cluster.TransferLeader:
-		if op.To != 0 && !c.First.Led[op.To] && !c.rules.Core.Judged.ManyLead && !c.rules.Core.Judged.ByKey {
+		if op.To != 0 && !c.First.Led[op.To] && !c.First.Core.Judged.ManyLead && !c.First.Core.Judged.ByKey {
 			return fmt.Errorf("answers that %s leads, which was never elected", op.To)
 		}
 	case cluster.Reshape:

@@ -61,14 +61,14 @@ func Bare(e *protocol.Entry) bool {
 }
 
 // Record converts a record to the ledger's type. A record of a body alone does not concern the log.
-func (c *Court) Record(r *protocol.Record) check.Record {
+func (j *Instance) Record(r *protocol.Record) check.Record {
 	switch r.Kind {
 	case protocol.RecordEntry:
 		return entryRecord(&r.Entry)
 	case protocol.RecordBody:
 		return check.Record{}
 	case protocol.RecordCell:
-		return c.cellRecord(r.Cell)
+		return j.cellRecord(r.Cell)
 	case protocol.RecordDrop:
 		return check.Record{Kind: check.DropRecord, Index: r.Cell.Number}
 	case protocol.RecordState:
@@ -78,9 +78,9 @@ func (c *Court) Record(r *protocol.Record) check.Record {
 		Voters: VotersOf(&r.Base.Config)}
 }
 
-func (c *Court) cellRecord(cell protocol.Cell) check.Record {
+func (j *Instance) cellRecord(cell protocol.Cell) check.Record {
 	r := check.Record{Kind: check.CellRecord, Index: cell.Number, Digest: uint64(protocol.Digest(cell.Data))}
-	if accepted := c.rules.Core.Cells.Accepted(); accepted != nil {
+	if accepted := j.Core.Cells.Accepted(); accepted != nil {
 		if e, ok := accepted(cell); ok {
 			holds := entryRecord(&e)
 			r.Holds = &holds
@@ -100,16 +100,16 @@ func entryRecord(e *protocol.Entry) check.Record {
 }
 
 // Found converts the state that a member recovered from its disk to records for the ledger.
-func (c *Court) Found(rec *protocol.Recovered) []check.Record {
+func (j *Instance) Found(rec *protocol.Recovered) []check.Record {
 	out := []check.Record{
-		c.Record(&protocol.Record{Kind: protocol.RecordState, State: rec.State}),
-		c.Record(&protocol.Record{Kind: protocol.RecordBase, Base: &rec.Base}),
+		j.Record(&protocol.Record{Kind: protocol.RecordState, State: rec.State}),
+		j.Record(&protocol.Record{Kind: protocol.RecordBase, Base: &rec.Base}),
 	}
 	for i := range rec.Entries {
 		out = append(out, entryRecord(&rec.Entries[i]))
 	}
 	for _, cell := range rec.Cells {
-		out = append(out, c.cellRecord(cell))
+		out = append(out, j.cellRecord(cell))
 	}
 	return out
 }

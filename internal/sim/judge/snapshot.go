@@ -13,7 +13,7 @@ import (
 // Snapshot checks, if members' logs differ, that all snapshots at the same index are equal, except for the last
 // command and the first line of the state, which depends on the order of all commands.
 func (c *Court) Snapshot(by protocol.MemberID, meta member.Meta, state []byte) error {
-	if !c.rules.Core.Judged.ByKey {
+	if !c.First.Core.Judged.ByKey {
 		return nil
 	}
 	meta.Command, state = 0, state[bytes.IndexByte(state, '\n')+1:]
@@ -34,10 +34,10 @@ func (c *Court) Snapshot(by protocol.MemberID, meta member.Meta, state []byte) e
 // Derived judges the sections that a member's core derived from its log: all members that have applied an instance up
 // to the same entry derive the same. If logs differ, members at the same index have not applied the same entries.
 func (c *Court) Derived(index protocol.Index, s *member.SectionState) error {
-	if err := s.Valid(); err != nil || c.rules.Core.Judged.ByKey {
+	j := c.Of(s.Instance)
+	if err := s.Valid(); err != nil || j.Core.Judged.ByKey {
 		return err
 	}
-	j := c.Of(s.Instance)
 	is := fmt.Sprintf("%s, version %d: %x", s.Name, s.Version, s.Data)
 	was := j.sections[index]
 	if j.sections[index] = is; was != "" && was != is {

@@ -230,7 +230,7 @@ func (s *MemberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]
 		return true
 	}
 	frame := slices.Concat(parts...)
-	msg, err := protocol.DecodeMessage(frame, w.Set.codec())
+	msg, err := protocol.DecodeMessage(frame, s.Judges.Core.Codec)
 	if err != nil {
 		w.Violate(s.Member.ID, err)
 		return false

@@ -18,11 +18,12 @@ func Mark(on bool, text string) string {
 // describe formats the important fields of a message.
 func (w *Environment) describe(m *protocol.Message) string {
 	var b strings.Builder
+	codec := w.codec(m.Instance)
 	if m.Instance > FirstInstance {
 		fmt.Fprintf(&b, "i%d ", m.Instance)
 	}
-	fmt.Fprintf(&b, "%s term %d", w.Set.codec().Name(m.Type), m.Term)
-	if part := w.Set.codec().PartOf(m); part != "" {
+	fmt.Fprintf(&b, "%s term %d", codec.Name(m.Type), m.Term)
+	if part := codec.PartOf(m); part != "" {
 		b.WriteString(" " + part)
 	}
 	for _, f := range []struct {

@@ -22,10 +22,10 @@ func (m *Member) hears(msg *protocol.Message) bool {
 	if d == nil {
 		return true
 	}
-	codec := m.Env.Set.codec()
-	acked := codec.ClaimsOf(msg).Acked
-	heartbeat := acked > 0 || codec.Of(msg.Type).Delivery == protocol.BothWays
-	if msg.From != d.Leader.ID || !heartbeat || msg.Term != d.Term && !m.Env.Set.Protocol.Core.Judged.ManyLead {
+	j := m.Env.Court.Of(msg.Instance)
+	acked := j.Core.Codec.ClaimsOf(msg).Acked
+	heartbeat := acked > 0 || j.Core.Codec.Of(msg.Type).Delivery == protocol.BothWays
+	if msg.From != d.Leader.ID || !heartbeat || msg.Term != d.Term && !j.Core.Judged.ManyLead {
 		return false
 	}
 	if acked > d.Last {

@@ -56,7 +56,7 @@ func (s *MemberInstance) Judge() {
 		w.Violate(m.ID, s.Inst.Check())
 	}
 	// The leader there follows from the log, and is not judged here.
-	if !s.Leads() || w.Set.Protocol.Core.Judged.ManyLead || w.Set.ByKey() {
+	if judged := &s.Judges.Core.Judged; !s.Leads() || judged.ManyLead || judged.ByKey {
 		return
 	}
 	now := s.Inst.Core().Status()

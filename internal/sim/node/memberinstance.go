@@ -62,7 +62,8 @@ func (m *Member) open(r *Running, dir *datadir.Opened) error {
 	r.instances = lifecycle.NewInstances[*MemberInstance](dir.Instances)
 	r.instances.Mutant = m.Env.Set.MutantName()
 	for _, l := range dir.Instances.InForce {
-		if err := m.Env.Court.Of(l.Instance).Ledger.Start(m.Judged(), m.Env.Court.Found(l.Recovered)); err != nil {
+		j := m.Env.Court.Of(l.Instance)
+		if err := j.Ledger.Start(m.Judged(), j.Found(l.Recovered)); err != nil {
 			return err
 		}
 	}
@@ -106,7 +107,7 @@ func (s *MemberInstance) begin(session protocol.Session, rec *protocol.Recovered
 	t := &m.tuning
 	config := instance.InstanceConfig{
 		Self: m.ID, Instance: s.Instance, Session: session,
-		RetryAfter: t.Election, GiveUp: t.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes, Backlog: set.Backlog, Codec: m.Env.Set.codec(),
+		RetryAfter: t.Election, GiveUp: t.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes, Backlog: set.Backlog, Codec: s.Judges.Core.Codec,
 		Mutant: set.MutantName(),
 	}
 	if set.Merged() || set.grows() {

@@ -45,7 +45,7 @@ func (w *Environment) Send(m *protocol.Message) {
 // link's queue is full.
 func (w *Environment) transmit(m *protocol.Message, stream uint32, frame []byte) bool {
 	w.Messages++
-	if w.Set.codec().ClaimsOf(m).Moves {
+	if w.codec(m.Instance).ClaimsOf(m).Moves {
 		w.Count(leadersMoved)
 	}
 	w.Violate(m.From, w.judgeFrame(m, len(frame), cmp.Or(w.Member(m.From).Own.Core.MaxFrameBytes, 1<<20)))
@@ -86,16 +86,16 @@ func (w *Environment) transmit(m *protocol.Message, stream uint32, frame []byte)
 // judgeFrame checks that a link would accept a message. It has one entry of any size, or no more bytes of entries
 // than the setting allows, and its length is the counted one. Production drops a message that is too long.
 func (w *Environment) judgeFrame(m *protocol.Message, length, most int) error {
-	bytes := 0
+	codec, bytes := w.codec(m.Instance), 0
 	for i := range m.Entries {
 		bytes += m.Entries[i].Bytes()
 	}
 	switch {
 	case length != m.Size():
-		return fmt.Errorf("%s of %d bytes was counted as %d", w.Set.codec().Name(m.Type), length, m.Size())
-	case len(m.Entries) > 1 && bytes > most && !w.Set.codec().Of(m.Type).Forwarded, len(m.Holdings) > protocol.MaxHoldings, length > protocol.MaxMessageBytes:
+		return fmt.Errorf("%s of %d bytes was counted as %d", codec.Name(m.Type), length, m.Size())
+	case len(m.Entries) > 1 && bytes > most && !codec.Of(m.Type).Forwarded, len(m.Holdings) > protocol.MaxHoldings, length > protocol.MaxMessageBytes:
 		return fmt.Errorf("%s with %d entries of %d bytes and %d holdings; its entries may be %d bytes",
-			w.Set.codec().Name(m.Type), len(m.Entries), bytes, len(m.Holdings), most)
+			codec.Name(m.Type), len(m.Entries), bytes, len(m.Holdings), most)
 	}
 	return nil
 }
@@ -200,6 +200,22 @@ func (r *Running) linked() protocol.Config {
 		latest = append(latest, s.status.Config)
 	}
 	return member.Linked(latest, r.Memberships())
+}
+
+// codec returns the codec of an instance's messages; for an instance that never began, that of the first one.
+func (w *Environment) codec(instance protocol.InstanceID) *protocol.Codec {
+	if j := w.Court.Find(instance); j != nil {
+		return j.Core.Codec
+	}
+	return w.Court.First.Core.Codec
+}
+
+// instanceOf is the instance that the head of a frame names. The frame may be damaged.
+func instanceOf(frame []byte) protocol.InstanceID {
+	if len(frame) < protocol.MessageHeadSize {
+		return 0
+	}
+	return protocol.InstanceID(binary.LittleEndian.Uint32(frame[8:]))
 }
 
 // encode writes a message as the transport does: the head, then the bytes of each entry with its body, then the

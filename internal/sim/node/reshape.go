@@ -94,7 +94,7 @@ func (h instancesHost) Make(log member.InstanceLog) (*MemberInstance, error) {
 	s := newMemberInstance(m, log.Instance, m.Env.Court.With(log.Instance, &rec.Base.Config))
 	s.Noted = rec.State.Commit
 	if m.Up { // otherwise it was reported before
-		if err := s.Judges.Ledger.Start(m.Judged(), m.Env.Court.Found(rec)); err != nil {
+		if err := s.Judges.Ledger.Start(m.Judged(), s.Judges.Found(rec)); err != nil {
 			return nil, err
 		}
 	}

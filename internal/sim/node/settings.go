@@ -19,6 +19,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/setting"
 )
@@ -59,6 +60,8 @@ type ClusterSettings struct {
 	Unequal bool
 	// OtherFlags: members start with the flags of other protocols of the same core.
 	OtherFlags bool
+	// Switches: operators may change the protocol.
+	Switches bool
 	// Moves: members may get other addresses. Rots: records on disks are damaged. Both follow from the faults of the
 	// run.
 	Moves, Rots bool
@@ -208,16 +211,35 @@ func (s *Settings) kind() member.LogKind {
 	return member.LogKind{Core: core, Order: begin.Kind()}
 }
 
-// newCore creates the protocol's core of a member.
-func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
-	c := s.Core
-	c.Self, c.Instance, c.Session = self, instance, session
-	return s.Protocol.Core.New(c, rec)
+// CoreOf is the core of the instances that begin under a profile.
+func (s *Settings) CoreOf(p *protocol.Profile) *protocol.Info {
+	if core := registry.CoreOf(p.Core); core != nil {
+		return core
+	}
+	return s.Protocol.Core
 }
 
-// Proposing describes how the protocol's core takes proposals.
-func (s *Settings) Proposing() *protocol.Proposing {
-	p := s.Protocol.Core.Proposing
+// newCore creates the core of an instance on a member. Another core than the run's has its own settings from the
+// profile alone.
+func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
+	c, core := s.Core, s.CoreOf(&rec.Base.Config.Profile)
+	c.Self, c.Instance, c.Session = self, instance, session
+	if core != s.Protocol.Core {
+		var err error
+		c.Own, c.Mutant = setting.Values{}, s.mutantOf(core)
+		if c, err = common.Tuned(c, core.Settings, &rec.Base.Config.Profile); err != nil {
+			return nil, err
+		}
+	}
+	return core.New(c, rec)
+}
+
+// Proposing describes how the core of the run's protocol takes proposals.
+func (s *Settings) Proposing() *protocol.Proposing { return s.proposingOf(s.Protocol.Core) }
+
+// proposingOf describes how a core takes proposals.
+func (s *Settings) proposingOf(core *protocol.Info) *protocol.Proposing {
+	p := core.Proposing
 	if !s.TunesLanes() {
 		p = p.With(s.Core.Own.Over(s.Protocol.Own))
 	}
@@ -233,7 +255,7 @@ func (s *Settings) TunesLanes() bool {
 func (s *Settings) cells() *protocol.CellUse { return s.Protocol.Core.Cells.With(s.Core.Own) }
 
 // mayHaveCells reports whether a log may have cells, at some time.
-func (s *Settings) mayHaveCells() bool { return s.cells() != nil || s.TunesLanes() }
+func (s *Settings) mayHaveCells() bool { return s.cells() != nil || s.TunesLanes() || s.Switches }
 
 // beginsLate reports whether a log tells its core only when its first leader has written an entry of a certain kind.
 func (s *Settings) beginsLate() bool {
@@ -243,12 +265,22 @@ func (s *Settings) beginsLate() bool {
 	})
 }
 
-// codec returns the codec of the messages of the protocol's core.
-func (s *Settings) codec() *protocol.Codec { return s.Protocol.Core.Codec }
-
 // derive returns the function with which instances derive state; nil: there is none.
 func (s *Settings) derive() func(protocol.Config) protocol.Derived {
-	return s.Protocol.Core.Deriving(s.Core.Own)
+	own := s.Protocol.Core.Deriving(s.Core.Own)
+	if own == nil && !s.Switches {
+		return nil
+	}
+	return func(first protocol.Config) protocol.Derived {
+		core := s.CoreOf(&first.Profile)
+		switch {
+		case core != s.Protocol.Core && core.Derive != nil:
+			return core.Derive(core.Settings.Only(first.Profile.Values), first)
+		case core != s.Protocol.Core || own == nil:
+			return nil
+		}
+		return own(first)
+	}
 }
 
 // epochsTold returns the settings as a member's directory stores them.
@@ -268,21 +300,27 @@ func (s *Settings) deciders(c *protocol.Config) quorum.Set {
 	return set
 }
 
-// JudgeQuorums returns the quorums for entries.
+// JudgeQuorums returns the quorums for entries, of the run's protocol.
 func (s *Settings) JudgeQuorums() check.Quorums {
 	if s.Protocol.Quorums != nil {
 		return check.Quorums{} // these are larger only because of bodies
 	}
-	return s.bodyQuorums()
+	return quorumsOf(&s.Quorums)
 }
 
-// bodyQuorums returns the quorums for bodies.
-func (s *Settings) bodyQuorums() check.Quorums {
-	elect, decide, rows, zones := s.Quorums.Parts()
-	if s.Protocol.Quorums != nil {
-		elect, decide = s.Core.ReadQuorum, s.Core.WriteQuorum
-	}
+// quorumsOf converts quorums to the type of judges.
+func quorumsOf(q *quorum.System) check.Quorums {
+	elect, decide, rows, zones := q.Parts()
 	return check.Quorums{Read: elect, Write: decide, Rows: rows, Zones: zones.Count, Lost: zones.Lost, Down: zones.Down}
+}
+
+// bodyQuorums returns the quorums for bodies, of the run's protocol.
+func (s *Settings) bodyQuorums() check.Quorums {
+	q := quorumsOf(&s.Quorums)
+	if s.Protocol.Quorums != nil {
+		q.Read, q.Write = s.Core.ReadQuorum, s.Core.WriteQuorum
+	}
+	return q
 }
 
 // BodyTimeout returns the maximal time that a member tries to gather one body.
@@ -296,9 +334,19 @@ func (s *Settings) GatherTime() time.Duration {
 // Rules returns the settings of the judges.
 func (s *Settings) Rules() judge.Rules {
 	return judge.Rules{
-		Core: s.Protocol.Core, Instances: s.Instances, Merged: s.Merged(), Single: s.Single, First: s.firstConfig(),
-		Quorums: s.JudgeQuorums(), BodyQuorums: s.bodyQuorums(),
+		Of: s.instanceRules, Instances: s.Instances, Merged: s.Merged(), Single: s.Single, First: s.firstConfig(),
 	}
+}
+
+// instanceRules returns those of instances that begin under a profile. One that names no core has the quorums of the
+// run's flags.
+func (s *Settings) instanceRules(p *protocol.Profile) judge.InstanceRules {
+	if p.Core == "" {
+		return judge.InstanceRules{Core: s.CoreOf(p), Quorums: s.JudgeQuorums(), BodyQuorums: s.bodyQuorums()}
+	}
+	system := quorum.Setting.In(p.Values)
+	q := quorumsOf(&system)
+	return judge.InstanceRules{Core: s.CoreOf(p), Quorums: q, BodyQuorums: q}
 }
 
 // Roomy reports whether no limit of a member with settings of its own is so small that commands of these clients are
@@ -370,9 +418,12 @@ func (s *Settings) MostSkipWait() time.Duration {
 }
 
 // ProtocolMutant returns the mutant if it belongs to the protocol, otherwise none.
-func (s *Settings) ProtocolMutant() protocol.Mutant {
+func (s *Settings) ProtocolMutant() protocol.Mutant { return s.mutantOf(s.Protocol.Core) }
+
+// mutantOf returns the mutant if it belongs to a core, otherwise none.
+func (s *Settings) mutantOf(core *protocol.Info) protocol.Mutant {
 	m := protocol.Mutant(s.Mutant)
-	if !slices.ContainsFunc(s.Protocol.Core.Mutants, func(i mutant.Info) bool { return i.Name == m }) {
+	if !slices.ContainsFunc(core.Mutants, func(i mutant.Info) bool { return i.Name == m }) {
 		return ""
 	}
 	return m

@@ -106,7 +106,7 @@ func (u *waste) follow(c *Witness, in protocol.Input, out *protocol.Effects) err
 // sends checks that entries are not sent often while nothing is lost.
 func (u *waste) sends(c *Witness, m *protocol.Message) error {
 	w := c.Member.Env
-	if w.Set.codec().Of(m.Type).Brings != protocol.BringsLog {
+	if c.Part.Judges.Core.Codec.Of(m.Type).Brings != protocol.BringsLog {
 		return nil
 	}
 	bytes := 0

@@ -80,7 +80,7 @@ func (c *Witness) judge(out *protocol.Effects) error {
 	id, ledger := c.Member.Judged(), c.Part.Judges.Ledger
 	leader := id
 	for i := range out.Persist {
-		r := c.Member.Env.Court.Record(&out.Persist[i])
+		r := c.Part.Judges.Record(&out.Persist[i])
 		if err := ledger.Write(id, out.Seq, r); err != nil {
 			return err
 		}
@@ -101,14 +101,14 @@ func (c *Witness) judge(out *protocol.Effects) error {
 		c.changed()
 	}
 	if c.Latest.Role == protocol.Leader {
-		if c.Member.Env.Set.Protocol.Core.Judged.ManyLead || c.Member.Env.Set.ByKey() {
+		if judged := &c.Part.Judges.Core.Judged; judged.ManyLead || judged.ByKey {
 			leader = uint64(c.Member.ID) // it leads according to the log, in all its incarnations
 		}
 		if err := ledger.Lead(leader, uint64(c.Latest.Term)); err != nil {
 			return err
 		}
 	}
-	if len(out.Accepted) > 0 && c.Member.Env.Set.Proposing().Path != nil {
+	if len(out.Accepted) > 0 && c.Member.Env.Set.proposingOf(c.Part.Judges.Core).Path != nil {
 		for _, id := range out.Accepted {
 			c.Part.Judges.Accept(id)
 		}
@@ -173,7 +173,7 @@ func (c *Witness) judgeBody(r *protocol.Record) error {
 		commit := r.State.Commit
 		note = func() error { c.Part.noting = commit; return nil }
 	case protocol.RecordEntry:
-		if judge.Bare(&r.Entry) && m.Env.Set.Protocol.Core.Judged.ManyLead {
+		if judge.Bare(&r.Entry) && c.Part.Judges.Core.Judged.ManyLead {
 			return nil // an entry with a body may have been proposed there
 		}
 		body := judge.BodyOf(&r.Entry)
@@ -236,7 +236,7 @@ func (c *Witness) decided(e *protocol.Entry) error {
 	if c.Part.Judges.Void(e) {
 		bodies.Void(uint64(e.Index), uint64(e.Term))
 	}
-	if judge.Bare(e) && c.Member.Env.Set.Protocol.Core.Judged.ManyLead {
+	if judge.Bare(e) && c.Part.Judges.Core.Judged.ManyLead {
 		bodies.Void(uint64(e.Index), uint64(e.Term)) // perhaps an entry with a body was proposed there
 	}
 	return bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
