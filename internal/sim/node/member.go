@@ -228,7 +228,7 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 	if !m.Env.linked(from, life, m) || !m.Up {
 		return
 	}
-	msg, err := protocol.DecodeMessage(frame, m.Env.codec(instanceOf(frame)))
+	msg, err := m.Env.decode(frame)
 	if damaged != (err != nil) {
 		m.Env.Violate(m.ID, fmt.Errorf("frame damaged: %t, decodes: %v", damaged, err))
 	}

@@ -210,12 +210,13 @@ func (w *Environment) codec(instance protocol.InstanceID) *protocol.Codec {
 	return w.Court.First.Core.Codec
 }
 
-// instanceOf is the instance that the head of a frame names. The frame may be damaged.
-func instanceOf(frame []byte) protocol.InstanceID {
-	if len(frame) < protocol.MessageHeadSize {
-		return 0
+// decode decodes a message, as the instance's core does. The receiver may not have the instance yet.
+func (w *Environment) decode(frame []byte) (*protocol.Message, error) {
+	f, err := protocol.OpenFrame(frame)
+	if err != nil {
+		return nil, err
 	}
-	return protocol.InstanceID(binary.LittleEndian.Uint32(frame[8:]))
+	return f.Decode(w.codec(f.Instance()))
 }
 
 // encode writes a message as the transport does: the head, then the bytes of each entry with its body, then the

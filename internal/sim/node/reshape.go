@@ -128,7 +128,7 @@ func (h instancesHost) Retire(s *MemberInstance) {
 
 func (h instancesHost) Deliver(s *MemberInstance, f protocol.Frame) {
 	h.m.Env.Count(messagesEarly)
-	msg, err := f.Decode(h.m.Env.Set.codec())
+	msg, err := f.Decode(s.Judges.Core.Codec)
 	if err != nil {
 		h.m.Env.Violate(h.m.ID, err)
 		return
