@@ -152,7 +152,8 @@ func (n *Node) logTolerance() {
 
 // tolerance says what the quorums tolerate, if they are not majorities.
 func (n *Node) tolerance(config *protocol.Config) string {
-	y := n.opt.quorums()
+	c := n.opt.choice.At(&config.Profile, 1)
+	y := quorum.Setting.In(c.Values)
 	if y.Majority() || len(config.Members) == 0 {
 		return ""
 	}
@@ -375,11 +376,12 @@ func (n *Node) ProposeWithAsync(command, body []byte, o ProposeOptions, done fun
 // AnswersEarly reports whether there are answers with [ModeAccepted] before commands are applied, under the settings
 // that are applied here. If not, every answer is that of ModeConfirmed.
 func (n *Node) AnswersEarly() bool {
-	c, v := n.opt.choice.Core, n.opt.choice.Values
-	if p := n.r.Profile(); p.Version > 0 {
-		v = p.Values
+	p := n.r.Profile()
+	c := n.opt.choice.Of(&p)
+	if p.Version > 0 {
+		c.Values = p.Values
 	}
-	return c.Proposing.With(c.Settings.Only(v)).Accepted
+	return c.Core.Proposing.With(c.Own()).Accepted
 }
 
 // MayAnswerEarly reports whether AnswersEarly may be true on any member, now or after the settings were tuned.

@@ -32,6 +32,9 @@ type Profile struct {
 	// Version is one more with each change of the profile. 0: the log has none, as after an update from an earlier
 	// version until all members have the new one. Each member has the settings of its own options then.
 	Version uint64 `json:"version"`
+	// Protocol is the protocol's name, as [Status] has it. In Earlier it is "", unless the log was sealed after the
+	// profile ([Node.Switch]).
+	Protocol string `json:"protocol,omitempty"`
 	// Settings has the text of each setting that can be changed, defaults too. "instances" is not part of the profile,
 	// and a change of it is no new version: it is how many instances make the log now.
 	Settings map[string]string `json:"settings"`
@@ -126,7 +129,8 @@ func (n *Node) tuneProfile(ctx context.Context, t *Tuning) (instances int, err e
 	case len(t.Set) == 0:
 		return 0, nil
 	}
-	values, instances, err := n.opt.choice.Tune(base.Values, t.Set)
+	choice := n.opt.choice.Of(&base)
+	values, instances, err := choice.Tune(base.Values, t.Set)
 	if wrong := (*SettingError)(nil); errors.As(err, &wrong) {
 		why := strings.TrimPrefix(wrong.Text+": "+wrong.Detail, ": ")
 		return 0, &TuneError{Name: wrong.Name, Reason: why, err: ErrNotTunable}
@@ -172,7 +176,8 @@ func (t *Tuning) refused(err error, why *RefusedError, reshaped bool) error {
 // Tunables lists the settings of the protocol, those too that cannot be changed.
 func (n *Node) Tunables() []Tunable {
 	s := n.r.Status()
-	return n.opt.choice.Tunables(n.opt.values(&s))
+	choice := n.opt.choice.Of(&s.Config.Profile)
+	return choice.Tunables(n.opt.values(&s))
 }
 
 // values are the settings under the applied profile, with the number of instances.
@@ -182,32 +187,29 @@ func (c *config) values(s *replica.Status) setting.Values {
 
 // under is the protocol with the settings of the applied profile.
 func (c *config) under(s *replica.Status) registry.Choice {
-	if p := &s.Config.Profile; p.Version > 0 {
-		return c.choice.Under(p.Values, len(s.Applied.Points))
-	}
-	return c.choice
+	return c.choice.At(&s.Config.Profile, len(s.Applied.Points))
 }
 
 // profile translates the applied profile.
 func (c *config) profile(s *replica.Status) Profile {
-	own := &s.Config.Profile
-	after := c.values(s)
-	p := Profile{Version: own.Version, Settings: c.choice.Texts(after), Since: since(own)}
-	for i := range own.Earlier {
-		before := registry.WithInstances(own.Earlier[i].Values, len(s.Applied.Points))
-		p.Earlier = append(p.Earlier, Profile{Version: own.Earlier[i].Version, Settings: c.choice.Texts(before),
-			Since: since(&own.Earlier[i])})
-	}
-	next := p.Settings
-	for i := len(p.Earlier) - 1; i >= 0; i-- {
-		all := p.Earlier[i].Settings
-		p.Earlier[i].Settings = map[string]string{}
-		for _, name := range c.choice.Names() {
+	own, instances := &s.Config.Profile, len(s.Applied.Points)
+	of, now := c.choice.Of(own), c.under(s)
+	p := Profile{Version: own.Version, Protocol: now.Name, Settings: of.Texts(c.values(s)), Since: since(own)}
+	p.Earlier = make([]Profile, len(own.Earlier))
+	next, after := p.Settings, of.Core
+	for i, e := range slices.Backward(own.Earlier) {
+		of := c.choice.Of(&e)
+		all := of.Texts(registry.WithInstances(e.Values, instances))
+		before := Profile{Version: e.Version, Settings: map[string]string{}, Since: since(&e)}
+		if of.Core != after {
+			before.Protocol = of.Under(e.Values, of.Instances()).Name
+		}
+		for _, name := range of.Names() {
 			if all[name] != next[name] {
-				p.Earlier[i].Settings[name] = all[name]
+				before.Settings[name] = all[name]
 			}
 		}
-		next = all
+		p.Earlier[i], next, after = before, all, of.Core
 	}
 	return p
 }

@@ -33,16 +33,15 @@ func (s *Switching) Nothing() bool { return len(s.Tune) == 0 && s.Seal == nil }
 // Of is the choice for the log under a profile: c, unless a seal has brought another core or another order. It has the
 // settings with which that part of the log began, as c has those with which the first one began.
 func (c *Choice) Of(p *protocol.Profile) Choice {
-	core := CoreOf(p.Core)
-	if p.Core == "" || core == nil {
+	if p.Core == "" {
 		return *c
 	}
 	o := order.Kind(common.Order.In(p.Values))
-	if core == c.Core && (o == c.Order || o == "") {
+	if p.Core == c.Core.Name && o == c.Order {
 		return *c
 	}
 	i := slices.IndexFunc(list, func(q *Protocol) bool {
-		return q.Core == core && q.Own.IsZero() && slices.Contains(q.Orders, o)
+		return q.Core.Name == p.Core && q.Own.IsZero() && slices.Contains(q.Orders, o)
 	})
 	if i < 0 {
 		return *c
