@@ -52,6 +52,14 @@ var methods = map[string]call{
 		_, err := n.Tune(ctx, braid.Tuning{Set: map[string]string{"lease-reads": "true"}})
 		return err
 	},
+	"Switch": func(ctx context.Context, n *braid.Node) error {
+		_, err := n.Switch(ctx, braid.Switch{Protocol: "raft"})
+		return err
+	},
+	"PlanSwitch": func(ctx context.Context, n *braid.Node) error {
+		_, err := n.PlanSwitch(ctx, braid.Switch{Protocol: "iss"})
+		return err
+	},
 	"Ask": func(ctx context.Context, n *braid.Node) error {
 		_, err := n.Ask(ctx, 1, []byte("x"))
 		return err

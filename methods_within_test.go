@@ -95,14 +95,18 @@ func everyCall(n *braid.Node) map[string]error {
 func requireWithinApply(t *testing.T, got map[string]error, inSnapshot bool) {
 	t.Helper()
 	for name, err := range got {
-		if (name == "ReadBarrier" || name == "WaitReady" || name == "Tune") && inSnapshot && err == nil {
-			continue
+		switch name {
+		case "ReadBarrier", "WaitReady", "Tune", "Switch", "PlanSwitch":
+			if inSnapshot && err == nil {
+				continue
+			}
 		}
 		switch name {
 		case "Propose", "ProposeBody", "ProposeWith", "Client.Propose":
 			require.ErrorIs(t, err, braid.ErrWithinApply, name) // it had been sent
 			require.ErrorIs(t, err, braid.ErrMaybeCommitted, name)
-		case "ReadBarrier", "WaitReady", "ChangeMembers", "TransferLeader", "Reshape", "Tune", "Snapshot", "Close":
+		case "ReadBarrier", "WaitReady", "ChangeMembers", "TransferLeader", "Reshape", "Tune", "Switch", "PlanSwitch",
+			"Snapshot", "Close":
 			require.Equal(t, braid.ErrWithinApply, err, name)
 		case "Body": // no one has it
 			require.ErrorAs(t, err, new(*braid.BodyError), name)
