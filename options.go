@@ -17,6 +17,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Options opens a member. The zero value of an optional field means its default.
@@ -177,7 +178,14 @@ func (c *config) settings() replica.SharedSettings {
 	core, rest := c.choice.Core.Told(own)
 	s := replica.SharedSettings{
 		Table: c.choice.Table(), Flags: c.choice.Profile(), Given: c.given.Profile(), Began: c.began(),
-		InLog: !c.choice.Core.Judged.Fixed,
+		Name: c.given.Name, InLog: !c.choice.Core.Judged.Fixed,
+	}
+	s.Behind = func(p *protocol.Profile) (string, setting.Table) {
+		if registry.CoreOf(p.Core) == nil { // a later version's
+			return p.Core, setting.Table{}
+		}
+		now := c.choice.At(p, 1)
+		return now.Name, now.Table()
 	}
 	for name := range own.All() {
 		if _, told := rest.Get(name); !told {

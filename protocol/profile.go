@@ -28,6 +28,9 @@ type Profile struct {
 	Earlier []Profile `json:"earlier,omitempty"`
 }
 
+// Sealed reports whether the log had a seal before: each seal names a core.
+func (p *Profile) Sealed() bool { return p.Core != "" }
+
 // Equal reports whether two profiles have the same version, core and values.
 func (p *Profile) Equal(o *Profile) bool {
 	return p.Version == o.Version && p.Core == o.Core && p.Values == o.Values

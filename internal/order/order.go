@@ -135,9 +135,6 @@ func (c *Cursor) Kind() Kind {
 // one instance has been alone from the beginning on: its log is the global log then.
 func (c *Cursor) Merged() bool { return c.Next != Slot{} }
 
-// Sealed reports whether the log was ever sealed: nothing else retires the first instance.
-func (c *Cursor) Sealed() bool { return !c.Keyed && len(c.Points) > 0 && c.Points[0].Instance > 1 }
-
 // Unused is the lowest instance id that was never used; 0: the order is keyed, and no instances begin.
 func (c *Cursor) Unused() protocol.InstanceID {
 	if c.Fresh == 0 && !c.Keyed && len(c.Points) > 0 {

@@ -25,10 +25,11 @@ func (t *tuning) bodyTicks() time.Duration { return max(t.Heartbeat/4, time.Mill
 // tuned are the settings under a profile. Without one they are those of the options. The error is a
 // [*protocol.ProfileError].
 func (o *Options) tuned(p *protocol.Profile) (*tuning, error) {
-	t := &tuning{profile: protocol.Profile{Version: p.Version, Values: p.Values}}
+	t := &tuning{profile: protocol.Profile{Version: p.Version, Core: p.Core, Values: p.Values}}
 	t.Heartbeat, t.Election, t.Leaders, t.TrimWhole = o.Heartbeat, o.ElectionTimeout, o.Leaders, o.TrimWhole
 	if p.Version > 0 {
-		v, err := o.Settings.Table.Complete(p.Values)
+		table := o.Settings.TableOf(p)
+		v, err := table.Complete(p.Values)
 		if err != nil {
 			return nil, &protocol.ProfileError{Version: p.Version, Err: err}
 		}

@@ -94,11 +94,11 @@ func birthOf(text string) (settings, birth string) {
 }
 
 // differ says in which settings, and in which birth, another member differs from this one, so that there may be no
-// link; "": there may be one. text, joins and learns are what it told.
-func (t *Transport) differ(own *told, text string, joins, learns bool) string {
+// link; "": there may be one. text, joins, learns and v are what it told.
+func (t *Transport) differ(own *told, text string, joins, learns bool, v features) string {
 	text, state := birthOf(text)
 	var parts []string
-	if d := own.Differ(text, learns); d != "" {
+	if d := own.Differ(text, learns, v.seals); d != "" {
 		parts = append(parts, d)
 	}
 	b := Birth{State: state, Unknown: joins}

@@ -95,7 +95,7 @@ func (t *Transport) judge(conn net.Conn, h *hello, own *told) error {
 	case h.from == o.Self:
 		return refused(ReasonMember, fmt.Sprintf("it claims to be member %x, which this is", h.from))
 	}
-	if d := t.differ(own, h.text, h.joins, h.learns); d != "" {
+	if d := t.differ(own, h.text, h.joins, h.learns, h.features); d != "" {
 		return refused(ReasonSettings, d)
 	}
 	reason := t.admission(h.from)

@@ -122,7 +122,7 @@ func (t *Transport) explain(h *hello, r *reply, more io.Reader) string {
 		if err != nil {
 			return "which ones the peer did not tell: " + err.Error()
 		}
-		return t.differ(h.own, there, r.joins, r.learns)
+		return t.differ(h.own, there, r.joins, r.learns, r.features)
 	}
 	return ""
 }
@@ -140,7 +140,7 @@ func (t *Transport) readBirth(h *hello, r *reply, more io.Reader) (state string,
 	if err != nil {
 		return "", false, fmt.Errorf("half an answer to the handshake: %w", err)
 	}
-	if d := t.differ(h.own, text, r.joins, r.learns); d != "" {
+	if d := t.differ(h.own, text, r.joins, r.learns, r.features); d != "" {
 		return "", false, &HandshakeError{Peer: h.to, Reason: ReasonSettings, Detail: d}
 	}
 	_, state = birthOf(text)

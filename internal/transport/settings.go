@@ -21,6 +21,9 @@ type Told struct {
 	Profile uint64
 	// Unknown: this member joins, and does not know the profile yet. It compares what no profile changes.
 	Unknown bool
+	// Sealed: the log had a seal, behind which everything may be different. A member of a version that knows no seals is
+	// refused, because it is told a setting that it does not have.
+	Sealed bool
 	// Tunable reports whether a profile can change a setting; nil: none can be changed. A setting that is not known here
 	// cannot.
 	Tunable func(name string) bool
@@ -29,6 +32,9 @@ type Told struct {
 // profileSetting is the name under which the version of a profile is sent; it is no setting. The first one is not sent:
 // it has the values of the flags of all members, which earlier versions compare.
 const profileSetting = "profile"
+
+// sealedSetting is the name under which Told.Sealed is sent; it is no setting.
+const sealedSetting = "sealed"
 
 // maxSettingsBytes bounds the text of all settings, as it is sent to a peer.
 const maxSettingsBytes = 4 << 10
@@ -41,8 +47,7 @@ func (t *Told) Text() (string, error) {
 	var b strings.Builder
 	for i, s := range all {
 		switch {
-		case s.Name == "" || strings.ContainsAny(s.Name, "=\n") || s.Name == birthSetting || s.Name == profileSetting ||
-			strings.Contains(s.Value, "\n"):
+		case s.Name == "" || strings.ContainsAny(s.Name, "=\n") || strings.Contains(s.Value, "\n") || reserved(s.Name):
 			return "", fmt.Errorf("transport: setting %q=%q cannot be told", s.Name, s.Value)
 		case i > 0 && all[i-1].Name == s.Name:
 			return "", fmt.Errorf("transport: setting %q is given twice", s.Name)
@@ -52,21 +57,33 @@ func (t *Told) Text() (string, error) {
 	if t.Profile > 0 {
 		fmt.Fprintf(&b, "%s=%d\n", profileSetting, t.Profile)
 	}
+	if t.Sealed {
+		fmt.Fprintf(&b, "%s=true\n", sealedSetting)
+	}
 	if b.Len() > maxSettingsBytes {
 		return "", &SizeError{What: "text of the settings", Size: b.Len(), Limit: maxSettingsBytes}
 	}
 	return b.String(), nil
 }
 
+func reserved(name string) bool {
+	return name == birthSetting || name == profileSetting || name == sealedSetting
+}
+
 // Differ names each setting that another member has differently, with both values; "": there may be a link. there is
-// the text of the other member's settings, and unknown is its Unknown.
-func (t *Told) Differ(there string, unknown bool) string {
+// the text of the other member's settings, and unknown is its Unknown. seals: its version knows seals. Members with the
+// same profile compare everything. Of others, one that is behind a seal and one that is not have nothing that must be
+// equal: the latter learns everything from the log.
+func (t *Told) Differ(there string, unknown, seals bool) string {
 	own, err := t.Text()
 	if err != nil {
 		return err.Error()
 	}
 	a, b := parseSettings(there), parseSettings(own)
 	if t.Unknown || unknown || a[profileSetting] != b[profileSetting] {
+		if seals && (t.Sealed || a[sealedSetting] != "") {
+			return ""
+		}
 		tunable := func(name, _ string) bool {
 			return name == profileSetting || t.Tunable != nil && t.Tunable(name)
 		}

@@ -48,7 +48,7 @@ func TestInvalidSettings(t *testing.T) {
 		t.Fatalf("got %q, %v", one, err)
 	}
 	other, _ := (&Told{All: []Setting{{"a", ""}, {"b", "2=3"}}}).Text()
-	if one != other || markOf(one) != markOf(other) || told.Differ(other, false) != "" {
+	if one != other || markOf(one) != markOf(other) || told.Differ(other, false, true) != "" {
 		t.Errorf("the order counts: %q, %q", one, other)
 	}
 }
@@ -60,6 +60,9 @@ func TestSettingsOfAProfile(t *testing.T) {
 	old := Told{All: []Setting{{"color", "blue"}, {"size", "7"}}, Tunable: tunable}
 	tuned := Told{All: []Setting{{"color", "blue"}, {"size", "8"}, {"taste", "sweet"}}, Profile: 2, Tunable: tunable}
 	joins := Told{All: []Setting{{"color", "blue"}, {"size", "9"}}, Unknown: true, Tunable: tunable}
+	sealed := Told{All: []Setting{{"color", "green"}, {"shape", "round"}}, Profile: 3, Sealed: true}
+	sealedOtherwise := Told{All: []Setting{{"color", "green"}, {"shape", "flat"}}, Profile: 3, Sealed: true}
+	notSealed := Told{All: []Setting{{"color", "green"}, {"shape", "round"}}, Profile: 3}
 	red := tuned
 	red.All = []Setting{{"color", "red"}, {"size", "8"}, {"shape", "round"}}
 	for _, c := range []struct {
@@ -72,13 +75,48 @@ func TestSettingsOfAProfile(t *testing.T) {
 		{red, joins, `color is "red" there, "blue" here; shape is "round" there, not known here`},
 		{red, tuned, `color is "red" there, "blue" here; shape is "round" there, not known here; taste is not known there, ` +
 			`"sweet" here`},
+		{sealed, sealed, ""}, {sealed, tuned, ""}, {tuned, sealed, ""}, {red, sealed, ""}, {sealed, old, ""},
+		{sealed, joins, ""}, {joins, sealed, ""},
+		{sealedOtherwise, sealed, `shape is "flat" there, "round" here`},
+		{notSealed, sealed, `sealed is not known there, "true" here`},
 	} {
 		text, err := c.there.Text()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := c.here.Differ(text, c.there.Unknown); got != c.want {
+		if got := c.here.Differ(text, c.there.Unknown, true); got != c.want {
 			t.Errorf("%v, %v: got %q, want %q", c.there.All, c.here.All, got, c.want)
+		}
+	}
+}
+
+// TestBehindASealEarlierVersionsAreRefused: they would apply what no member applies. Both sides refuse.
+func TestBehindASealEarlierVersionsAreRefused(t *testing.T) {
+	noLeaks(t)
+	earlier := Told{All: []Setting{{"color", "blue"}}, Profile: 2}
+	sealed := Told{All: []Setting{{"color", "blue"}}, Profile: 3, Sealed: true}
+	text, err := earlier.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := sealed.Differ(text, false, false), `sealed is not known there, "true" here`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if text, err = sealed.Text(); err != nil {
+		t.Fatal(err)
+	}
+	names := namesOf(parseSettings(text), parseSettings("color=blue\nprofile=2\n"))
+	if !strings.Contains(names, `sealed is "true" there, not known here`) {
+		t.Errorf("an earlier version compares it as a setting: %s", names)
+	}
+
+	a, b := start(t, 1, calm, "", nil), start(t, 2, calm, "", nil)
+	connect(a, b)
+	a.expectUp(t, 2)
+	b.expectUp(t, 1)
+	for _, m := range []*member{a, b} {
+		if p := m.Stats().Peers[0]; !p.Tunes || !p.Seals {
+			t.Errorf("a link does not show the version: %+v", p)
 		}
 	}
 }

@@ -17,6 +17,8 @@ func (e *Execution) seal(v *MemberView) ExecutionStep {
 	switch {
 	case s.Instances < 1 || s.Instances > order.MaxInstances || s.Instances > 1 && !s.Merged || at.Keyed:
 		return e.refuse(protocol.ReasonInstances, first.Leader)
+	case !s.Profile.Sealed():
+		return e.refuse(protocol.ReasonSettings, first.Leader)
 	case configs[0].Profile.Version == 0:
 		return e.refuse(protocol.ReasonNoProfile, first.Leader)
 	case began(&s, v): // a version never comes twice, so it does not matter whether this member leads
@@ -25,7 +27,7 @@ func (e *Execution) seal(v *MemberView) ExecutionStep {
 		return e.refuse(protocol.ReasonProfile, first.Leader)
 	case !e.told && !settled:
 		return e.refuse(protocol.ReasonChangePending, first.Leader)
-	case !e.told && mayNotSwitch(&at, &first.Config, e.cfg.Self, v.Version):
+	case !e.told && mayNotSwitch(&first.Config, e.cfg.Self, v.Version):
 		return e.refuse(protocol.ReasonEarlier, first.Leader)
 	case v.Now-e.begun >= e.cfg.GiveUp:
 		return e.stalled(e.Op.Kind.String(), e.cfg.GiveUp)
@@ -33,7 +35,7 @@ func (e *Execution) seal(v *MemberView) ExecutionStep {
 		return ExecutionStep{}
 	case first.Role != protocol.Leader:
 		return e.refuse(protocol.ReasonNotLeader, first.Leader)
-	case !settled, mayNotSwitch(&at, &first.Config, e.cfg.Self, v.Version):
+	case !settled, mayNotSwitch(&first.Config, e.cfg.Self, v.Version):
 		return ExecutionStep{} // what was proposed before may be in the log
 	}
 	s.Members = first.Config.Clone()

@@ -17,9 +17,14 @@ type SharedSettings struct {
 	Fixed []transport.Setting
 	// Implied are names of settings that Fixed implies, so that they are not told.
 	Implied []string
-	// Table has the settings of a profile. Flags are the complete values with which the member was started.
+	// Table has the settings of a profile. Flags are the complete values with which the member was started, for the
+	// protocol of this name.
 	Table setting.Table
 	Flags setting.Values
+	Name  string
+	// Behind says what a log is behind a seal, by its profile: the protocol's name, and the settings of its core. nil: the
+	// log is not sealed.
+	Behind func(*protocol.Profile) (name string, settings setting.Table)
 	// Given are the values that the flags say, if they name another protocol than that with which the log began; Flags
 	// has none of what it cannot have then. Began is what follows from that protocol, and not from the flags.
 	Given setting.Values
@@ -29,9 +34,15 @@ type SharedSettings struct {
 	InLog bool
 }
 
+// How the core of a log is told.
+const (
+	protocolSetting = "protocol"
+	protocolPrefix  = "braid/1 "
+)
+
 // Of adds the recorded name of the core: members with different cores do not understand each other.
 func (s SharedSettings) Of(core string) SharedSettings {
-	s.Fixed = append(slices.Clone(s.Fixed), transport.Setting{Name: "protocol", Value: "braid/1 " + core})
+	s.Fixed = append(slices.Clone(s.Fixed), transport.Setting{Name: protocolSetting, Value: protocolPrefix + core})
 	return s
 }
 
@@ -65,12 +76,24 @@ func (s *SharedSettings) Values(p *protocol.Profile) setting.Values {
 	return p.Values
 }
 
+// TableOf has the settings of a profile.
+func (s *SharedSettings) TableOf(p *protocol.Profile) setting.Table {
+	if !p.Sealed() || s.Behind == nil {
+		return s.Table
+	}
+	_, t := s.Behind(p)
+	return t
+}
+
 // Overruled is a setting that differs from the one of the log.
 type Overruled struct{ Name, Here, Used string }
 
 // Overruled lists the settings that flags gave this member, and that a profile of the log has differently. Flags with
 // defaults are not listed.
 func (s *SharedSettings) Overruled(p *protocol.Profile) []Overruled {
+	if p.Sealed() && s.Behind != nil {
+		return s.overruledBehind(p)
+	}
 	all, flags := slices.Clone(s.Began), s.Flags
 	if len(s.Began) > 0 {
 		flags = s.Given
@@ -83,11 +106,37 @@ func (s *SharedSettings) Overruled(p *protocol.Profile) []Overruled {
 	return all
 }
 
+// overruledBehind does the same for a log behind a seal, which may be of another protocol. Settings that this one does
+// not have are not listed.
+func (s *SharedSettings) overruledBehind(p *protocol.Profile) (all []Overruled) {
+	name, table := s.Behind(p)
+	if s.Name != "" && s.Name != name {
+		all = append(all, Overruled{"protocol", s.Name, name})
+	}
+	flags := s.Flags
+	if !s.Given.IsZero() {
+		flags = s.Given
+	}
+	for name, here := range flags.All() {
+		row := table.Find(name)
+		if row == nil || row.About().Change == setting.Never {
+			continue
+		}
+		if used := table.Text(name, p.Values); used != here {
+			all = append(all, Overruled{name, here, used})
+		}
+	}
+	return all
+}
+
 // Told are the settings that a member with a profile tells others. Those of a first profile that its flags gave are
 // told completely. One that the leader proposed for a log of an earlier version, which has a date, is told as those
 // versions do: the log itself has the rest. grown: the log began with one instance, and has had several. Then the
 // version of the first profile is told too: members of earlier versions, which ignore such a change, are refused.
 func (s *SharedSettings) Told(p *protocol.Profile, unknown, grown bool) transport.Told {
+	if p.Sealed() {
+		return s.toldBehind(p, unknown)
+	}
 	t := transport.Told{All: slices.Clone(s.Fixed), Unknown: unknown, Tunable: s.tunable}
 	if p.Version > 1 || grown {
 		t.Profile = p.Version
@@ -106,6 +155,17 @@ func (s *SharedSettings) Told(p *protocol.Profile, unknown, grown bool) transpor
 		for name, text := range values.All() {
 			add(name, text)
 		}
+	}
+	return t
+}
+
+// toldBehind does the same behind a seal: all follows from the profile, and nothing from flags or from how the log
+// began.
+func (s *SharedSettings) toldBehind(p *protocol.Profile, unknown bool) transport.Told {
+	t := transport.Told{Profile: p.Version, Sealed: true, Unknown: unknown}
+	t.All = append(t.All, transport.Setting{Name: protocolSetting, Value: protocolPrefix + p.Core})
+	for name, text := range p.Values.All() {
+		t.All = append(t.All, transport.Setting{Name: name, Value: text})
 	}
 	return t
 }

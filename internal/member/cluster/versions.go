@@ -3,7 +3,6 @@ package cluster
 import (
 	"slices"
 
-	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -39,14 +38,12 @@ func mayBeEarlier(c *protocol.Config, self protocol.MemberID, versions func(prot
 // mayNotSwitch reports whether another member of a configuration may have a version that knows no seals. Until the log
 // has had a seal, that is also every member without a link, as it may come back with that version. Later it is only a
 // member whose link shows it: one of that version that comes later is refused, see SharedSettings.Told.
-func mayNotSwitch(
-	at *order.Cursor, c *protocol.Config, self protocol.MemberID, versions func(protocol.MemberID) Version,
-) bool {
+func mayNotSwitch(c *protocol.Config, self protocol.MemberID, versions func(protocol.MemberID) Version) bool {
 	return versions != nil && slices.ContainsFunc(c.Members, func(m protocol.Member) bool {
 		if m.ID == self {
 			return false
 		}
 		v := versions(m.ID)
-		return v == VersionEarlier || v == VersionTunes || v == VersionUnknown && !at.Sealed()
+		return v == VersionEarlier || v == VersionTunes || v == VersionUnknown && !c.Profile.Sealed()
 	})
 }

@@ -85,7 +85,7 @@ func (w *Environment) sameSettings(from, to *Member) bool {
 			w.Violate(p[1].ID, err)
 			return false
 		}
-		why := own.Differ(text, told.Unknown)
+		why := own.Differ(text, told.Unknown, true)
 		if why == "" {
 			continue
 		}
