@@ -5,9 +5,9 @@
 // lost, repeated and late messages and crashes; restart from records; reads; snapshots; membership; changes of the
 // profile; determinism.
 //
-// net.go is the cluster: members with a disk that may lag, and a scripted network. A protocol's own scripted tests
-// may use it. judge.go has the invariants; trace.go records the messages; run.go, tune.go and chaos.go
-// are the suite.
+// net.go is the cluster: members with a disk that may lag, and a scripted network. A protocol's own scripted tests may
+// use it. judge.go has the invariants; seal.go seals the log; trace.go records the messages; run.go, tune.go and
+// chaos.go are the suite.
 //
 // May import: protocol, the standard library and test helpers.
 package conformance

@@ -41,6 +41,9 @@ type judge struct {
 	proposed map[bodyKey][]byte
 	context  uint64
 	keyed    keyed
+	// sealed is the first EntrySeal that was committed and may count. void are those that do not.
+	sealed protocol.Entry
+	void   map[protocol.Index]bool
 }
 
 type question struct {
@@ -56,6 +59,7 @@ func (j *judge) init(t testing.TB) {
 		refused: map[protocol.Reason]int{}, gone: map[uint64]protocol.Reason{},
 		took: map[protocol.ProposalID]protocol.Index{}, accepted: map[protocol.ProposalID]protocol.MemberID{},
 		leaders: map[protocol.Term]protocol.MemberID{}, proposed: map[bodyKey][]byte{},
+		void: map[protocol.Index]bool{},
 	}
 }
 
@@ -130,6 +134,7 @@ func (j *judge) committed(n *Node, e *protocol.Entry, next protocol.Index) {
 		j.t.Fatalf("member %s commits %d as %s of term %d, another committed %s of term %d", n.ID, e.Index, e.Kind, e.Term,
 			c.Kind, c.Term)
 	}
+	j.behindSeal(n, e)
 	j.highest = max(j.highest, e.Index)
 	if e.Kind != protocol.EntryNoop || !j.skips {
 		j.visible = max(j.visible, e.Index)

@@ -77,6 +77,8 @@ type Node struct {
 	// incarnation.
 	places []int
 	took   map[protocol.ProposalID]bool
+	// closed: it was told that a seal counts.
+	closed bool
 }
 
 // write has one step's records, and the messages that wait for them.
@@ -129,7 +131,7 @@ func (net *Net) boot(n *Node) {
 	}
 	n.Core = core
 	n.Applied, n.term, n.Config = n.Snap.Index, n.Snap.Term, n.Snap.Config
-	n.eff, n.wakeAt, n.derived = protocol.Effects{}, 0, nil
+	n.eff, n.wakeAt, n.derived, n.closed = protocol.Effects{}, 0, nil, false
 	net.judge.startKeyed(n, &n.Snap)
 	net.inspectBodies(n)
 }
@@ -200,6 +202,7 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	before := net.judge.highest
 	config := net.judge.config.Members
 	net.judge.effects(n, e)
+	net.judge.seals(n, e, net.codec)
 	if len(net.first) > 0 && len(config) > 0 && &config[0] != &net.judge.config.Members[0] {
 		net.judge.followed(&net.judge.config, net.first)
 	}

@@ -22,6 +22,7 @@ import (
 //	propose id [body=bytes] [early] | read id | transfer id to | stopping id
 //	change id [add-voter|add-learner|join|remove=(…)] [put=(…) into=zone]
 //	tune id [version=N] [setting=value …]  the profile after the active one; the heartbeat is that of the cluster
+//	seal id [forwarded] | sealed id [counts]  a seal is proposed | its verdict
 //	deliver | drop [from] [to] [type]   of what is in progress
 //	repeat [from] [to] [type]  what is in progress will arrive twice
 //	alter [from] [to] [type]   what is in progress comes again with other commands where it says that they are decided
@@ -132,8 +133,12 @@ var commands = map[string]func(*script, args){
 	"stopping": func(s *script, a args) { s.net.Step(a.id("id"), protocol.Stopping{}) },
 	"change":   func(s *script, a args) { s.net.Change(a.id("id"), a.changes()...) },
 	"tune":     func(s *script, a args) { s.net.tune(a.id("id"), s.profile(a)) },
-	"deliver":  func(s *script, a args) { s.parcels(a, s.net.Deliver) },
-	"drop":     func(s *script, a args) { s.parcels(a, s.net.Drop) },
+	"seal":     func(s *script, a args) { s.net.Seal(a.id("id"), a.d.HasArg("forwarded")) },
+	"sealed": func(s *script, a args) {
+		a.each(func(id protocol.MemberID) { s.net.Verdict(id, a.d.HasArg("counts")) })
+	},
+	"deliver": func(s *script, a args) { s.parcels(a, s.net.Deliver) },
+	"drop":    func(s *script, a args) { s.parcels(a, s.net.Drop) },
 	"repeat": func(s *script, a args) {
 		s.parcels(a, func(i int) {
 			p := s.net.take(i)

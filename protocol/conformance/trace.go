@@ -40,7 +40,11 @@ func (net *Net) traceEffects(n *Node) {
 		if s.Leader != 0 {
 			leader = s.Leader.String()
 		}
-		net.tracef("  %s is %s t%d, leader %s, %s", n.ID, s.Role, s.Term, leader, DescribeConfig(&s.Config))
+		seal := ""
+		if s.Sealed != protocol.SealNone {
+			seal = ", seal " + s.Sealed.String()
+		}
+		net.tracef("  %s is %s t%d, leader %s, %s%s", n.ID, s.Role, s.Term, leader, DescribeConfig(&s.Config), seal)
 	}
 	var persist []string
 	for i := range e.Persist {
@@ -124,6 +128,10 @@ func describeEntry(e *protocol.Entry) string {
 		s += ":signal"
 	case protocol.EntryGeneration:
 		s += fmt.Sprintf(":generation %d", e.Generation())
+	case protocol.EntrySeal:
+		if s += ":seal"; e.SealedAt() > e.Index {
+			s += fmt.Sprintf(" at %d", e.SealedAt())
+		}
 	case protocol.EntryEmpty:
 		s += fmt.Sprintf(":empty value of %s", e.ID.Session.Member)
 	case protocol.EntryLane:

@@ -33,6 +33,9 @@ func (r *Raft) raise(to protocol.Index) {
 	}
 	r.commit = to
 	r.bodies.Coded.Raise(to)
+	if r.role == protocol.Leader && r.suspended() {
+		r.lead.reads.fail(&r.out, protocol.ReasonSealing, 0)
+	}
 }
 
 // commitTo commits everything up to an index on a leader.
@@ -60,7 +63,7 @@ func (r *Raft) fill(p *tracker.Progress) {
 
 // tickBodies is a leader's part in each tick after its preparation.
 func (r *Raft) tickBodies() {
-	if next := r.view.Place.Tick(r.see()); next != nil {
+	if next := r.view.Place.Tick(r.see()); next != nil && !r.ending() {
 		r.appendConfig(*next, protocol.ProposalID{})
 		r.advance()
 		r.replicateAll()

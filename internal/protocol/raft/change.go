@@ -52,6 +52,9 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	case r.members.Removed(r.cfg.Self, r.commit):
 		r.out.Refuse(in.Context, protocol.ReasonRemoved, 0)
 		return
+	case r.closed():
+		r.out.Refuse(in.Context, protocol.ReasonSealing, 0)
+		return
 	case r.role != protocol.Leader && r.leader == 0:
 		r.out.Refuse(in.Context, protocol.ReasonNoLeader, 0)
 		return
@@ -60,6 +63,9 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		return
 	case r.role != protocol.Leader:
 		r.out.Refuse(in.Context, protocol.ReasonNotLeader, r.leader)
+		return
+	case r.ending():
+		r.out.Refuse(in.Context, protocol.ReasonSealing, r.cfg.Self)
 		return
 	case r.lead.hand.to != 0:
 		r.out.Refuse(in.Context, protocol.ReasonTransferring, r.cfg.Self)
@@ -152,7 +158,7 @@ func (r *Raft) onTarget(e *protocol.Entry) {
 // then on. The first instance decides that for all.
 func (r *Raft) promote() {
 	l := &r.lead
-	if r.cfg.Instance != protocol.FirstInstance || !l.ready || l.hand.to != 0 || r.commit < l.first ||
+	if r.cfg.Instance != protocol.FirstInstance || !l.ready || r.ending() || l.hand.to != 0 || r.commit < l.first ||
 		r.members.At > r.commit || r.members.Config.Joint() {
 		return
 	}
@@ -275,7 +281,7 @@ func (r *Raft) settleConfig() {
 		return
 	}
 	r.lead.dismiss(&r.members, r.now+r.cfg.ElectionTimeout)
-	if r.members.Config.Joint() && r.commit >= r.lead.first {
+	if r.members.Config.Joint() && r.commit >= r.lead.first && !r.ending() {
 		next := r.members.Config.Clone()
 		next.Outgoing = nil
 		var id protocol.ProposalID
@@ -290,7 +296,7 @@ func (r *Raft) settleConfig() {
 // resign ends the leadership of a member that is no longer a voter, once that is committed (Raft
 // §4.2.2). The most advanced voter is told to stand at once.
 func (r *Raft) resign() {
-	if r.role != protocol.Leader || r.members.At > r.commit || r.members.Voters.Has(r.cfg.Self) {
+	if r.role != protocol.Leader || r.closed() || r.members.At > r.commit || r.members.Voters.Has(r.cfg.Self) {
 		return
 	}
 	if p := r.lead.mostAdvanced(&r.members, r.now, r.cfg.ElectionTimeout); p != nil {

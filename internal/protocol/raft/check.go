@@ -11,7 +11,7 @@ import (
 func (r *Raft) Check() error {
 	for _, check := range [...]func(*Raft) error{
 		checkIndexes, checkDisk, checkRole, checkUncommitted, checkMembers, checkPeers, checkReads, checkBodies,
-		checkLanes,
+		checkLanes, checkSeals,
 	} {
 		if err := check(r); err != nil {
 			return fmt.Errorf("raft: member %s term %d %s: %w", r.cfg.Self, r.term, r.role, err)
@@ -90,6 +90,23 @@ func checkUncommitted(r *Raft) error {
 }
 
 func checkLanes(r *Raft) error { return r.lanes.Check(r.seeLanes()) }
+
+// checkSeals: a leader appends nothing behind a seal but its first entry, and a closed core does not stand.
+func checkSeals(r *Raft) error {
+	if r.seals.Closed() && (r.role == protocol.Candidate || r.role == protocol.PreCandidate) {
+		return fmt.Errorf("stands, but its log is closed")
+	}
+	at := r.seals.First()
+	if at == 0 || r.role != protocol.Leader {
+		return nil
+	}
+	return r.log.Each(max(at, r.log.Base)+1, r.log.Last, func(e *protocol.Entry) error {
+		if e.Term == r.term && e.Index != r.lead.first {
+			return fmt.Errorf("appended %s at %d behind the seal %d", e.Kind, e.Index, at)
+		}
+		return nil
+	})
+}
 
 func checkMembers(r *Raft) error { return r.members.Check(&r.log) }
 

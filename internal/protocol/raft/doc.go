@@ -13,9 +13,9 @@
 // view of one follower, the window) and follower.go; read.go, change.go, leaving.go, transfer.go, snapshot.go; package
 // code (the placement of bodies) with bodies.go (what a member does with them) and prepare.go (what a new leader does
 // before it leads); package lane with lanes.go (what a member does with lanes), park.go (messages that wait for
-// batches) and barrier.go (reads that wait for all that was accepted). info.go: what others know of the core; wrote.go:
-// which records are Raft's. check.go verifies the invariants that are stated at the fields; mutant.go lists the rules
-// that tests break deliberately.
+// batches) and barrier.go (reads that wait for all that was accepted); seal.go (a log that ends). info.go: what others
+// know of the core; wrote.go: which records are Raft's. check.go verifies the invariants that are stated at the fields;
+// mutant.go lists the rules that tests break deliberately.
 //
 // "Raft §5.4.2" is a section of the paper or of the thesis; docs/internals/raft.md says which. C and G with
 // a number are invariants and gaps of docs/internals/craft.md, 2.8 and 2.2.

@@ -67,6 +67,9 @@ func (r *Raft) alone() bool {
 // campaign stands for election. With force it does not ask first whether it would win. A member that
 // may not stand, as a learner, forgets the leader instead: who waits for one must see that there is none.
 func (r *Raft) campaign(force bool) {
+	if r.closed() {
+		return
+	}
 	may := r.mayStand() && !r.diskStalled()
 	if may {
 		r.votes.tries++
@@ -249,7 +252,7 @@ func (r *Raft) takeLead() {
 // first entry commits those of earlier terms (Raft §5.4.2). Until then it only sends heartbeats,
 // and neither appends nor commits.
 func (r *Raft) prepare() {
-	if r.role != protocol.Leader || r.lead.ready || !r.prepared() {
+	if r.role != protocol.Leader || r.lead.ready || r.closed() || !r.prepared() {
 		return
 	}
 	r.lead.ready = true

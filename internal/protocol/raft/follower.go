@@ -108,6 +108,7 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 		r.log.Append(entries[i])
 		r.lanes.Appended(&entries[i])
 		r.bodies.note(&entries[i])
+		r.seals.Note(&entries[i])
 		r.out.Entry(&entries[i])
 		if configs > 0 && entries[i].Kind == protocol.EntryConfig {
 			c, _ := protocol.DecodeConfig(entries[i].Payload)
@@ -129,6 +130,7 @@ func (r *Raft) cutLog(i protocol.Index) {
 	r.lanes.Cut(&r.log, r.given)
 	r.disk.Cut(i)
 	r.bodies.Coded.Cut(i)
+	r.seals.Cut(i)
 	r.bodies.Weigh(&r.log)
 	r.verified = min(r.verified, i-1)
 	if r.members.Cut(i) {

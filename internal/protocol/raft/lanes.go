@@ -55,7 +55,7 @@ func onFenceResp(r *Raft, m message.Message) { r.lanes.OnFenceResp(r.seeLanes(),
 
 // appendLane appends an entry of a leader that says something of lanes, if there is one.
 func (r *Raft) appendLane(e protocol.Entry, ok bool) {
-	if ok {
+	if ok && !r.ending() {
 		r.appendOwn(&e, make([]byte, protocol.HeadSize))
 		r.advance()
 		r.replicateAll()
@@ -64,7 +64,7 @@ func (r *Raft) appendLane(e protocol.Entry, ok bool) {
 
 // tickLanes repeats what was not answered.
 func (r *Raft) tickLanes() {
-	if !r.lanes.Idle(&r.view) {
+	if !r.closed() && !r.lanes.Idle(&r.view) {
 		r.appendLane(r.lanes.Ask(r.seeLanes()))
 		r.lanes.Tick(r.seeLanes())
 	}
@@ -72,6 +72,9 @@ func (r *Raft) tickLanes() {
 
 // tendLanes does what follows for lanes from any step.
 func (r *Raft) tendLanes() {
+	if r.closed() {
+		return
+	}
 	if r.lanes.Idle(&r.view) {
 		if r.lead.reads.barrier.on {
 			r.confirmReads()
@@ -96,7 +99,7 @@ func (r *Raft) tendLanes() {
 // confirmLanes puts what is held of lanes into the log, in the order of each lane. That makes it take
 // effect, as anything else in the log.
 func (r *Raft) confirmLanes() {
-	if r.role != protocol.Leader || !r.lead.ready || r.lead.hand.to != 0 {
+	if r.role != protocol.Leader || !r.lead.ready || r.lead.hand.to != 0 || r.ending() {
 		return
 	}
 	groups := r.lanes.Groups(r.seeLanes())

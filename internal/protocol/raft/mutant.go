@@ -34,6 +34,9 @@ const (
 	MutantStalledDiskLeads      protocol.Mutant = "stalled-disk-leads"
 	MutantPromoteAtOnce         protocol.Mutant = "promote-at-once"
 	MutantCountStateless        protocol.Mutant = "weave-count-stateless"
+	MutantSealKeepsReads        protocol.Mutant = "seal-keeps-reads"
+	MutantAppendBehindSeal      protocol.Mutant = "append-behind-seal"
+	MutantClosedTakesPart       protocol.Mutant = "closed-takes-part"
 )
 
 // Clusters in which several of them are found.
@@ -95,15 +98,18 @@ var Mutants = [...]protocol.MutantInfo{
 		In: mutant.Cluster{Nodes: 1}},
 }
 
-// staged are mutants that random runs hardly find: unit tests of package members and the model in package tunemodel
-// have their rules. promise-newest needs a voter with a shorter profile of an earlier leader in its log, undecided,
-// that acknowledges a later leader up to the place before it and votes before the later leader's entries replace it.
-// With shorten-late a leader is seldom asked for reads by its lease: it steps down after the shorter timeout
-// (Configs.Strict).
+// staged are mutants that random runs hardly find: unit tests of package members, the model in package tunemodel and
+// testdata/seal.txt have their rules. promise-newest needs a voter with a shorter profile of an earlier leader in its
+// log, undecided, that acknowledges a later leader up to the place before it and votes before the later leader's
+// entries replace it. With shorten-late a leader is seldom asked for reads by its lease: it steps down after the
+// shorter timeout (Configs.Strict).
 var staged = [...]protocol.MutantInfo{
 	{Name: members.MutantShortenLate, Does: "a leader shortens its lease when the profile is decided, voters their " +
 		"promise when they have it"},
 	{Name: members.MutantPromiseNewest, Does: "a voter promises what the newest profile in its log says, decided or not"},
+	{Name: MutantSealKeepsReads, Does: "a leader answers reads after it committed a seal"},
+	{Name: MutantAppendBehindSeal, Does: "a leader appends proposals behind a seal without a verdict"},
+	{Name: MutantClosedTakesPart, Does: "a member votes and acknowledges after the seal counted"},
 }
 
 func knownMutant(m protocol.Mutant) bool {

@@ -14,12 +14,12 @@ func (r *Raft) propose(in *protocol.Propose) {
 	if in.Under != nil && (r.role != protocol.Leader || r.members.At != *in.Under || r.members.At > r.commit) {
 		return
 	}
-	if r.lanes != nil {
+	if r.lanes != nil && !r.closed() {
 		if entries = r.lanes.Propose(r.seeLanes(), in); len(entries) == 0 {
 			return
 		}
 	}
-	if r.role != protocol.Leader && r.leader != 0 && !r.members.Removed(r.cfg.Self, r.commit) {
+	if r.role != protocol.Leader && r.leader != 0 && !r.closed() && !r.members.Removed(r.cfg.Self, r.commit) {
 		r.forward(entries)
 		return
 	}
@@ -45,7 +45,9 @@ func onPropose(r *Raft, m message.Message) {
 		r.onTarget(&m.Entries[0])
 		return
 	}
-	if slices.ContainsFunc(m.Entries, func(e protocol.Entry) bool { return e.Kind == protocol.EntryReshape }) {
+	if slices.ContainsFunc(m.Entries, func(e protocol.Entry) bool {
+		return e.Kind == protocol.EntryReshape || e.Kind == protocol.EntrySeal
+	}) {
 		return // who sent it has not checked it against this log
 	}
 	r.accept(m.Entries, func(id protocol.ProposalID, reason protocol.Reason) {
@@ -90,10 +92,16 @@ func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
 		return protocol.ReasonMalformed
 	case r.members.Removed(r.cfg.Self, r.commit):
 		return protocol.ReasonRemoved
+	case r.closed():
+		return protocol.ReasonSealing
 	case r.role != protocol.Leader && r.leader != 0:
 		return protocol.ReasonNotLeader
 	case r.role != protocol.Leader, !r.lead.ready:
 		return protocol.ReasonNoLeader
+	case r.ending():
+		return protocol.ReasonSealing
+	case e.Kind == protocol.EntrySeal && !r.sealable():
+		return protocol.ReasonChangePending
 	case r.lead.hand.to != 0:
 		return protocol.ReasonTransferring
 	case r.lead.uncommitted > 0 && r.lead.uncommitted+e.Bytes() > r.cfg.MaxUncommittedBytes:
@@ -111,6 +119,7 @@ func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
 	r.log.Append(*e)
 	r.lanes.Appended(e)
 	r.bodies.note(e)
+	r.seals.Note(e)
 	r.out.Entry(e)
 	r.lead.uncommitted += e.Bytes()
 	r.lead.marks.Append(e, r.cfg.MaxFrameBytes)

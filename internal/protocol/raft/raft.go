@@ -49,6 +49,8 @@ type Raft struct {
 	// beyond commit, up to which our log matches every leader's.
 	verified protocol.Index
 	bodies   bodies
+	// seals are the EntrySeals of the log.
+	seals protocol.Seals
 	// view is what the placement and lanes see; see and seeLanes give it.
 	view lane.View
 
@@ -141,6 +143,7 @@ func (r *Raft) load(entries []protocol.Entry) error {
 		}
 		r.log.Append(e)
 		r.bodies.note(&e)
+		r.seals.Note(&e)
 		r.log.Drop(e.Index)
 	}
 	r.term = max(r.term, r.log.LastTerm)
@@ -163,6 +166,25 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		}
 	}
 	role, term, leader, confAt, route := r.role, r.term, r.leader, r.members.At, r.lanes.Route()
+	seal := r.seals.State(r.commit)
+	r.handle(in)
+	r.unpark()
+	r.prepare()
+	r.tendLanes()
+	r.emitCommitted()
+	if !r.lanes.Idle(&r.view) {
+		r.lanes.Settle(r.seeLanes())
+	}
+	r.disk.End(r.log.Last, now)
+	r.log.Drop(r.disk.Settled())
+	if role != r.role || term != r.term || leader != r.leader || confAt != r.members.At || route != r.lanes.Route() ||
+		seal != r.seals.State(r.commit) {
+		out.Changed = true
+	}
+	r.out.Effects = nil
+}
+
+func (r *Raft) handle(in protocol.Input) {
 	switch in := in.(type) {
 	case *protocol.Message:
 		r.receive(in)
@@ -196,6 +218,8 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		r.members.Seat = in.At
 	case protocol.Retain:
 		r.retain(in.Members)
+	case protocol.Sealed:
+		r.sealed(in)
 	case protocol.Stand:
 		if r.term == 0 && r.role != protocol.Leader && r.leader == 0 {
 			r.campaign(false)
@@ -203,19 +227,6 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	case protocol.Transfer:
 		r.transfer(in)
 	}
-	r.unpark()
-	r.prepare()
-	r.tendLanes()
-	r.emitCommitted()
-	if !r.lanes.Idle(&r.view) {
-		r.lanes.Settle(r.seeLanes())
-	}
-	r.disk.End(r.log.Last, now)
-	r.log.Drop(r.disk.Settled())
-	if role != r.role || term != r.term || leader != r.leader || confAt != r.members.At || route != r.lanes.Route() {
-		out.Changed = true
-	}
-	r.out.Effects = nil
 }
 
 // see is what the placement sees now. It is good until the next call.
@@ -273,6 +284,9 @@ func (r *Raft) receive(in *protocol.Message) {
 	p, ok := in.Part.(*message.Part)
 	m := message.Message{Message: in, Part: p}
 	if !ok || m.Instance != r.cfg.Instance || m.To != r.cfg.Self || m.From == r.cfg.Self || int(m.Type) >= len(handlers) {
+		return
+	}
+	if r.closed() && !r.heedsClosed(m) {
 		return
 	}
 	if !termless(m.Type) && !r.termAgrees(m) {
@@ -368,14 +382,14 @@ func (r *Raft) tick(t protocol.Tick) {
 		r.incarnation = r.chance.draw() | 1
 		r.rest() // the first deadline was drawn without chance
 	}
-	switch r.role {
-	case protocol.Leader:
+	switch {
+	case r.closed():
+		r.tickClosed()
+	case r.role == protocol.Leader:
 		r.tickLeader()
-	default:
-		if r.now >= r.votes.stand || r.alone() {
-			r.out.Suspect = r.leader
-			r.campaign(false)
-		}
+	case r.now >= r.votes.stand || r.alone():
+		r.out.Suspect = r.leader
+		r.campaign(false)
 	}
 	r.tickLanes()
 	r.noteCommit()
@@ -398,7 +412,7 @@ func (r *Raft) Status() protocol.Status {
 		Removed:   r.members.Removed(r.cfg.Self, r.commit) && !r.members.Config.Joint(),
 		Placement: string(r.cfg.Placement), Preparing: len(r.lead.pre.wanted), Lacking: r.bodies.Missing,
 		Restriping: r.lead.restripe.Left, ConfigIndex: r.members.At, Undecided: r.members.At > r.commit,
-		Routes: r.lanes.Routes(r.seeLanes()), Owes: r.lanes.Owes(),
+		Routes: r.lanes.Routes(r.seeLanes()), Owes: r.lanes.Owes(), Sealed: r.seals.State(r.commit),
 	}
 	if r.role == protocol.Leader {
 		s.K = r.view.Place.K(r.see())

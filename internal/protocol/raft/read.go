@@ -40,6 +40,8 @@ const maxQueries = 1 << 18
 
 func (r *Raft) read(in protocol.Read) {
 	switch {
+	case r.closed():
+		r.out.Refuse(in.Context, protocol.ReasonSealing, 0)
 	case r.role == protocol.Leader:
 		r.query(query{context: in.Context, from: r.cfg.Self, barrier: in.Barrier && r.lanes != nil})
 	case r.members.Removed(r.cfg.Self, r.commit):
@@ -54,7 +56,11 @@ func (r *Raft) read(in protocol.Read) {
 
 func onRead(r *Raft, m message.Message) {
 	q := query{context: m.Context, from: m.From, incarnation: m.Round, barrier: m.Force && r.lanes != nil}
-	if r.role != protocol.Leader {
+	switch {
+	case r.closed():
+		q.fail(&r.out, protocol.ReasonSealing, 0)
+		return
+	case r.role != protocol.Leader:
 		q.fail(&r.out, protocol.ReasonNotLeader, r.leader)
 		return
 	}
@@ -67,6 +73,8 @@ func onReadResp(r *Raft, m message.Message) {
 	case m.Round != r.incarnation:
 	case m.Reject:
 		r.out.Refuse(m.Context, m.Reason, r.leader)
+	case r.closed(): // the new instances may have decided more
+		r.out.Refuse(m.Context, protocol.ReasonSealing, 0)
 	default:
 		r.out.Reads = append(r.out.Reads, protocol.ReadIndex{Context: m.Context, Index: m.Index})
 	}
@@ -76,6 +84,8 @@ func onReadResp(r *Raft, m message.Message) {
 func (r *Raft) query(q query) {
 	rd := &r.lead.reads
 	switch n := len(r.out.Send); {
+	case r.suspended():
+		q.fail(&r.out, protocol.ReasonSealing, 0)
 	case !q.barrier && r.readable() && (r.leased() || r.cfg.Mutant == MutantReadWithoutConfirm):
 		q.serve(&r.out, r.commit)
 	case len(rd.asked)+len(rd.waiting) >= maxQueries:

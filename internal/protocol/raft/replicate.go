@@ -242,7 +242,7 @@ func (r *Raft) unreachable(id protocol.MemberID) {
 
 // advance commits what is stored safely (Raft §5.3, §5.4.2).
 func (r *Raft) advance() {
-	if !r.lead.ready {
+	if !r.lead.ready || r.closed() {
 		return
 	}
 	to := r.view.Place.Stored(r.see())

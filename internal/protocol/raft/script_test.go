@@ -36,6 +36,7 @@ const (
 //	                          skip=ROUND or reshape=INSTANCES: of the global log itself
 //	read id | transfer id to | change id [add-voter=(…)] [add-learner=(…)] [join=(…)] [remove=(…)]
 //	tune id VALUE… [version=N]  the values of a profile, which replaces the active one
+//	seal id [forwarded] | sealed id [counts]  a seal is proposed | its verdict
 //	follow id voters=(…) [learners=(…)] [removed=(…)] slots   to another instance's members, the
 //	                          slots being those of ids if they were added in their order
 //	deliver | drop | repeat [from] [to] [type] [n]   of what is in progress, the first n
@@ -217,8 +218,12 @@ var commands = map[string]func(*script, args){
 	"change":   func(s *script, a args) { s.net.Change(a.id("id"), a.changes()...) },
 	"tune":     func(s *script, a args) { s.net.Change(a.id("id"), s.profile(a)) },
 	"follow":   func(s *script, a args) { s.net.Follow(a.id("id"), a.membership()) },
-	"deliver":  func(s *script, a args) { s.each(a, s.net.Deliver) },
-	"drop":     func(s *script, a args) { s.each(a, s.net.Drop) },
+	"seal":     func(s *script, a args) { s.net.Seal(a.id("id"), a.d.HasArg("forwarded")) },
+	"sealed": func(s *script, a args) {
+		a.each(func(id protocol.MemberID) { s.net.Verdict(id, a.d.HasArg("counts")) })
+	},
+	"deliver": func(s *script, a args) { s.each(a, s.net.Deliver) },
+	"drop":    func(s *script, a args) { s.each(a, s.net.Drop) },
 	"repeat": func(s *script, a args) {
 		s.each(a, func(i int) {
 			m := *s.net.Queue[i].Message

@@ -77,6 +77,8 @@ func (r *Raft) snapshotSent(in protocol.SnapshotSent) {
 // instance (Term 0) says nothing about who leads this one, and no one waits for the answer.
 func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 	switch {
+	case r.closed():
+		return // it has all that its log decided before the seal
 	case in.Term > r.term:
 		r.follow(in.Term, in.From)
 	case in.Base.Term > r.term:
@@ -119,6 +121,7 @@ func (r *Raft) install(base protocol.Base) {
 	r.disk.Cut(1)
 	r.bodies.Coded.Install(base.Index)
 	r.bodies.Bodies.Install()
+	r.seals.Install()
 	_ = r.members.Install(&base) // its profile is usable
 	r.commit, r.given, r.verified = base.Index, base.Index, base.Index
 	r.lanes.Installed(r.seeLanes(), &base)

@@ -32,6 +32,8 @@ func (r *Raft) transfer(in protocol.Transfer) {
 
 func (r *Raft) beginTransfer(to protocol.MemberID) (protocol.Reason, protocol.MemberID) {
 	switch {
+	case r.closed():
+		return protocol.ReasonSealing, 0
 	case r.role != protocol.Leader && r.leader == 0:
 		return protocol.ReasonNoLeader, 0
 	case r.role != protocol.Leader:

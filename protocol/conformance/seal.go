@@ -1,0 +1,72 @@
+package conformance
+
+import "github.com/braidlog/braid/protocol"
+
+// Seals of the log, see protocol.Sealed. The judge checks what a core must not do behind one.
+
+// Seal proposes on a member to seal the log under its configuration, in the next version of its profile. Unless it is
+// forwarded, a member that cannot propose it itself drops it.
+func (net *Net) Seal(id protocol.MemberID, forwarded bool) {
+	s := net.Node(id).Core.Status()
+	members := s.Config.Clone()
+	members.Outgoing = nil
+	in := protocol.Propose{Under: &s.ConfigIndex, Entries: []protocol.Entry{protocol.NewSeal(protocol.Seal{
+		Profile: protocol.Profile{Version: s.Config.Profile.Version + 1, Core: "another"}, Members: members, Instances: 1,
+	})}}
+	if in.Entries[0].CheckProposal() != nil { // the log has no profile
+		seal := protocol.Seal{Profile: protocol.Profile{Version: 2, Core: "another"}, Members: members, Instances: 1}
+		in.Entries[0] = protocol.NewSeal(seal)
+	}
+	if forwarded {
+		in.Under = nil
+	}
+	net.Step(id, in)
+}
+
+// Verdict gives a member the verdict of the oldest seal that is decided anywhere and does not do nothing.
+func (net *Net) Verdict(id protocol.MemberID, counts bool) {
+	n := net.Node(id)
+	at := net.judge.sealed.Index
+	for i := range net.judge.void {
+		at = max(at, i)
+	}
+	if at == 0 {
+		net.t.Fatalf("member %s gets the verdict of no seal", id)
+	}
+	if n.closed = n.closed || counts; !counts {
+		net.judge.void[at] = true
+		net.judge.sealed = protocol.Entry{}
+	}
+	net.Step(id, protocol.Sealed{Index: at, Counts: counts})
+}
+
+// seals judges the effects of a member where the log is sealed.
+func (j *judge) seals(n *Node, e *protocol.Effects, codec *protocol.Codec) {
+	for _, r := range e.Reads {
+		if n.closed || j.sealed.Index > 0 && r.Index >= j.sealed.Index {
+			j.t.Fatalf("member %s may read at %d, but the log is sealed at %d", n.ID, r.Index, j.sealed.Index)
+		}
+	}
+	if !n.closed {
+		return
+	}
+	for _, list := range [][]*protocol.Message{e.Send, e.Release} {
+		for _, m := range list {
+			if c := codec.ClaimsOf(m); c.Vote != 0 || c.Stored > 0 || c.Holds {
+				j.t.Fatalf("member %s sends %s, but its log is closed", n.ID, codec.Name(m.Type))
+			}
+		}
+	}
+}
+
+// behindSeal judges an entry that is decided: behind a seal that may count there are only no-ops.
+func (j *judge) behindSeal(n *Node, e *protocol.Entry) {
+	switch {
+	case j.void[e.Index]:
+	case e.Kind == protocol.EntrySeal && j.sealed.Index == 0:
+		j.sealed = *e
+	case j.sealed.Index == 0 || e.Index <= j.sealed.SealedAt():
+	case e.Kind != protocol.EntryNoop && e.Kind != protocol.EntryEmpty:
+		j.t.Fatalf("member %s commits %d, %s, behind the seal %d", n.ID, e.Index, e.Kind, j.sealed.Index)
+	}
+}
