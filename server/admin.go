@@ -2,10 +2,14 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -21,6 +25,8 @@ const (
 	reshapeMethod = "Reshape"
 	zonesMethod   = "Zones"
 	tuneMethod    = "Tune"
+	switchMethod  = "Switch"
+	planMethod    = "PlanSwitch"
 )
 
 // adminServer is the service braid.Admin.
@@ -31,6 +37,10 @@ type adminServer interface {
 	setZones(ctx context.Context, zones *structpb.Struct) (*emptypb.Empty, error)
 	// tune changes settings, and returns all of them when the change is active here: see Tuned.
 	tune(ctx context.Context, tuning *structpb.Struct) (*structpb.Struct, error)
+	// switchTo changes the protocol, and returns the profile when the change is active here.
+	switchTo(ctx context.Context, to *structpb.Struct) (*structpb.Struct, error)
+	// planSwitch returns what switchTo would do: a [braid.SwitchPlan].
+	planSwitch(ctx context.Context, to *structpb.Struct) (*structpb.Struct, error)
 }
 
 var adminDesc = grpc.ServiceDesc{
@@ -40,6 +50,8 @@ var adminDesc = grpc.ServiceDesc{
 		adminMethod(reshapeMethod, adminServer.reshape),
 		adminMethod(zonesMethod, adminServer.setZones),
 		adminMethod(tuneMethod, adminServer.tune),
+		adminMethod(switchMethod, adminServer.switchTo),
+		adminMethod(planMethod, adminServer.planSwitch),
 	},
 }
 
@@ -92,4 +104,42 @@ func callAdmin(
 	ctx context.Context, member grpc.ClientConnInterface, method string, question, answer proto.Message,
 ) error {
 	return member.Invoke(ctx, "/"+adminService+"/"+method, question, answer)
+}
+
+// askAdmin calls a method of a member whose question and answer are those of another type, as JSON.
+func askAdmin(ctx context.Context, member grpc.ClientConnInterface, method string, question, answer any) error {
+	q, a := new(structpb.Struct), new(structpb.Struct)
+	b, err := json.Marshal(question)
+	if err == nil {
+		err = protojson.Unmarshal(b, q)
+	}
+	if err == nil {
+		err = callAdmin(ctx, member, method, q, a)
+	}
+	if err != nil {
+		return err
+	}
+	return fromStruct(a, answer)
+}
+
+// fromStruct reads what a message has as JSON.
+func fromStruct(m *structpb.Struct, to any) error {
+	b, err := protojson.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, to)
+}
+
+// toStruct is an answer with the same JSON as a value.
+func toStruct(answer any) (*structpb.Struct, error) {
+	m := new(structpb.Struct)
+	b, err := json.Marshal(answer)
+	if err == nil {
+		err = protojson.Unmarshal(b, m)
+	}
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return m, nil
 }

@@ -54,6 +54,9 @@ type fakeLog struct {
 	untuned  error
 	until    time.Time // the deadline of the last change of settings or of instances
 	tunables []braid.Tunable
+	// switched is the last change of the protocol, and unswitched the refusal of them.
+	switched   braid.Switch
+	unswitched error
 	// instances is what the log was last reshaped to.
 	instances int
 	// meanwhile, if set, runs once, right before the next membership change is ordered.
@@ -292,6 +295,23 @@ func (l *fakeLog) Tune(ctx context.Context, t braid.Tuning) (braid.Profile, erro
 }
 
 func (l *fakeLog) Tunables() []braid.Tunable { return l.tunables }
+
+func (l *fakeLog) Switch(ctx context.Context, s braid.Switch) (braid.Profile, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until, _ = ctx.Deadline()
+	if l.unswitched != nil {
+		return braid.Profile{}, l.unswitched
+	}
+	l.switched = s
+	return braid.Profile{Version: s.Version + 1, Protocol: s.Protocol, Settings: s.Settings}, nil
+}
+
+func (l *fakeLog) PlanSwitch(_ context.Context, s braid.Switch) (braid.SwitchPlan, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return braid.SwitchPlan{Version: s.Version, Seal: s.Version + 1, Protocol: s.Protocol}, l.unswitched
+}
 
 // Ask has a second member answer that is this one: enough to go through the encoding.
 func (l *fakeLog) Ask(ctx context.Context, _ braid.MemberID, request []byte) ([]byte, error) {

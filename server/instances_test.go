@@ -200,6 +200,32 @@ func TestTune(t *testing.T) {
 	}
 }
 
+func TestSwitch(t *testing.T) {
+	f := start(t)
+	ctx, conn := testContext(t), f.client.ActiveConnection()
+	want := braid.Switch{Protocol: "iss", Settings: map[string]string{"relays": "2", "quorums": ""}, Version: 3}
+	plan, err := PlanSwitch(ctx, conn, want)
+	require.NoError(t, err)
+	require.Equal(t, braid.SwitchPlan{Version: 3, Seal: 4, Protocol: "iss"}, plan)
+	f.fake.set(func(l *fakeLog) { require.Zero(t, l.switched) })
+	p, err := Switch(ctx, conn, want)
+	require.NoError(t, err)
+	require.Equal(t, braid.Profile{Version: 4, Protocol: "iss", Settings: want.Settings}, p)
+	f.fake.set(func(l *fakeLog) { require.Equal(t, want, l.switched) })
+	for code, refusal := range map[codes.Code]error{
+		codes.Unavailable:        &braid.SwitchError{Reason: "a member is away", Retry: true},
+		codes.FailedPrecondition: &braid.SwitchError{Reason: "no"},
+		codes.Aborted:            braid.ErrProfileReplaced,
+		codes.InvalidArgument:    braid.ErrNotTunable,
+	} {
+		f.fake.set(func(l *fakeLog) { l.unswitched = refusal })
+		_, err = Switch(ctx, conn, want)
+		require.Equal(t, code, status.Code(err), "%v", err)
+		_, err = PlanSwitch(ctx, conn, want)
+		require.Equal(t, code, status.Code(err), "%v", err)
+	}
+}
+
 // TestSettingsAreShownWithoutALeader: they are the member's own, and may be what explains an election.
 func TestSettingsAreShownWithoutALeader(t *testing.T) {
 	f := start(t)
@@ -228,6 +254,10 @@ func TestChangesWaitAsLongAsTheCaller(t *testing.T) {
 			return err
 		},
 		func(ctx context.Context) error { return Reshape(ctx, conn, 2) },
+		func(ctx context.Context) error {
+			_, err := Switch(ctx, conn, braid.Switch{Protocol: "iss"})
+			return err
+		},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		require.NoError(t, change(ctx))

@@ -33,6 +33,9 @@ type Log interface {
 	// Tune changes settings that members share, and Tunables lists them.
 	Tune(ctx context.Context, t braid.Tuning) (braid.Profile, error)
 	Tunables() []braid.Tunable
+	// Switch changes the protocol, and PlanSwitch returns what that would do.
+	Switch(ctx context.Context, s braid.Switch) (braid.Profile, error)
+	PlanSwitch(ctx context.Context, s braid.Switch) (braid.SwitchPlan, error)
 	// Ask sends a request to another member, whose Options.Answer replies.
 	Ask(ctx context.Context, to braid.MemberID, request []byte) ([]byte, error)
 	// CheckState reports that the state may be damaged.

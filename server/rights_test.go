@@ -91,6 +91,8 @@ func rpcs() map[string]rpc {
 		"v3electionpb.Election/Resign":     {request: &epb.ResignRequest{Leader: leader}},
 		adminService + "/" + reshapeMethod: {request: wrapperspb.UInt32(2)},
 		adminService + "/" + tuneMethod:    {request: new(structpb.Struct)},
+		adminService + "/" + switchMethod:  {request: new(structpb.Struct)},
+		adminService + "/" + planMethod:    {request: new(structpb.Struct)},
 		adminService + "/" + zonesMethod: {request: &structpb.Struct{Fields: map[string]*structpb.Value{
 			"one": structpb.NewStringValue("a")}}},
 	}

@@ -2,13 +2,11 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/braidlog/braid"
@@ -25,35 +23,14 @@ type Tuned struct {
 // A refusal has the code InvalidArgument or FailedPrecondition, Aborted if another profile is active than the one that
 // t.Version names, or Unavailable if a retry may succeed.
 func Tune(ctx context.Context, member grpc.ClientConnInterface, t braid.Tuning) (Tuned, error) {
-	q, answer, tuned := new(structpb.Struct), new(structpb.Struct), Tuned{}
-	if err := convert(t, q); err != nil {
-		return tuned, err
-	}
-	if err := callAdmin(ctx, member, tuneMethod, q, answer); err != nil {
-		return tuned, err
-	}
-	b, err := protojson.Marshal(answer)
-	if err == nil {
-		err = json.Unmarshal(b, &tuned)
-	}
+	var tuned Tuned
+	err := askAdmin(ctx, member, tuneMethod, t, &tuned)
 	return tuned, err
-}
-
-// convert converts a value to a message with the same JSON.
-func convert(from any, to *structpb.Struct) error {
-	b, err := json.Marshal(from)
-	if err != nil {
-		return err
-	}
-	return protojson.Unmarshal(b, to)
 }
 
 func (s *Server) tune(ctx context.Context, q *structpb.Struct) (*structpb.Struct, error) {
 	var t braid.Tuning
-	b, err := protojson.Marshal(q)
-	if err == nil {
-		err = json.Unmarshal(b, &t)
-	}
+	err := fromStruct(q, &t)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, "braid: tune: "+err.Error())
 	}
@@ -70,11 +47,7 @@ func (s *Server) tune(ctx context.Context, q *structpb.Struct) (*structpb.Struct
 		s.logger.Info("the settings are changed", "profile", tuned.Profile.Version, "set", t.Set)
 	}
 	tuned.Settings = s.log.Tunables()
-	answer := new(structpb.Struct)
-	if err := convert(&tuned, answer); err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
-	return answer, nil
+	return toStruct(&tuned)
 }
 
 func (s *Server) changeProfile(ctx context.Context, t braid.Tuning) (braid.Profile, error) {
@@ -90,16 +63,23 @@ func (s *Server) changeProfile(ctx context.Context, t braid.Tuning) (braid.Profi
 	return p, nil
 }
 
-// tuneStatus is the status of a change of settings that was not made.
+// tuneStatus is the status of a change of settings, or of the protocol, that was not made.
 func tuneStatus(err error) error {
-	var why *braid.TuneError
-	known := errors.As(err, &why)
+	var tune *braid.TuneError
+	var to *braid.SwitchError
+	known, retry := false, false
+	switch {
+	case errors.As(err, &tune):
+		known, retry = true, tune.Retry
+	case errors.As(err, &to):
+		known, retry = true, to.Retry
+	}
 	switch {
 	case errors.Is(err, braid.ErrProfileReplaced):
 		return status.Error(codes.Aborted, err.Error())
 	case errors.Is(err, braid.ErrNotTunable):
 		return status.Error(codes.InvalidArgument, err.Error())
-	case known && why.Retry:
+	case retry:
 		return status.Error(codes.Unavailable, err.Error()+"; a retry may succeed")
 	case known:
 		return status.Error(codes.FailedPrecondition, err.Error())
