@@ -22,7 +22,7 @@ func (n *Niagara) nextOfOne(out []Placed) []Placed {
 	done := 0
 	for ; done < s.waiting.len(); done++ {
 		e := s.waiting.at(done)
-		if e.Kind == protocol.EntryReshape && n.reshapes(e) {
+		if n.Sealing() != nil || n.changesInstances(e) {
 			break
 		}
 		first := n.position + 1
@@ -30,7 +30,7 @@ func (n *Niagara) nextOfOne(out []Placed) []Placed {
 			out = append(out, Placed{Instance: s.at.Instance, First: first, Entry: *e})
 		}
 	}
-	if done == s.waiting.len() || !n.alone {
+	if done == s.waiting.len() || !n.alone || n.Sealing() != nil {
 		s.waiting.drop(done)
 		return out
 	}
@@ -49,6 +49,12 @@ func (n *Niagara) nextOfOne(out []Placed) []Placed {
 	}
 	out[len(out)-1].Plan = n.beginRounds(wanted(&e))
 	return out
+}
+
+// changesInstances reports whether an entry of the only instance is to be looked at as one of several instances would
+// be, or begins the rounds.
+func (n *Niagara) changesInstances(e *protocol.Entry) bool {
+	return e.Kind == protocol.EntryReshape && n.reshapes(e) || e.Kind == protocol.EntrySeal && !n.alone
 }
 
 // reshapes reports whether an EntryReshape has an effect.
@@ -82,21 +88,25 @@ func (n *Niagara) pass(s *instanceLog, e *protocol.Entry) {
 		}
 	}
 	n.position += protocol.Position(e.Width())
+	if e.Kind == protocol.EntrySeal {
+		n.meet(e)
+	}
 }
 
 // Pass is Add and Next for those who need only the places of memberships and plans. It takes in the entries that have
 // their place at once and appends the memberships among them to out. It returns the other entries, which are to be
-// added: those from an EntryReshape on, and those of one of several instances. It keeps nothing of what it takes in.
+// added: those from an EntryReshape or an EntrySeal on, and those of one of several instances. It keeps nothing of what
+// it takes in.
 func (n *Niagara) Pass(instance protocol.InstanceID, entries []protocol.Entry,
 	out []Placed) (rest []protocol.Entry, placed []Placed) {
 	s := &n.logs[0]
-	if len(n.logs) > 1 || instance != s.at.Instance || s.waiting.len() > 0 {
+	if len(n.logs) > 1 || instance != s.at.Instance || s.waiting.len() > 0 || len(n.seals) > 0 {
 		return entries, out
 	}
 	entries = fresh(instance, s.added, entries)
 	for i := range entries {
 		e := &entries[i]
-		if e.Kind == protocol.EntryReshape && n.reshapes(e) {
+		if n.changesInstances(e) || e.Kind == protocol.EntrySeal {
 			return entries[i:], out
 		}
 		if e.Kind == protocol.EntryConfig {

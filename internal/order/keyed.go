@@ -91,6 +91,15 @@ func (k *Keyed) Next(out []Placed) []Placed {
 	return out
 }
 
+// Open implements [Order]. Groups are not sealed.
+func (k *Keyed) Open() bool { return false }
+
+// Sealing implements [Order].
+func (k *Keyed) Sealing() *OpenSeal { return nil }
+
+// Seal implements [Order]. It is never called, because Sealing returns nothing.
+func (k *Keyed) Seal(bool) *Placed { return nil }
+
 // Cursor implements [Order]. Its position is the sum of the groups' positions, so it rises with each of them.
 func (k *Keyed) Cursor() Cursor {
 	c := Cursor{Keyed: true, Points: make([]Point, len(k.groups))}

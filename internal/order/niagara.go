@@ -30,6 +30,9 @@ type Niagara struct {
 	fresh protocol.InstanceID
 	// alone: there was one instance from the beginning on. There are no rounds then; round, next and reshape are 0.
 	alone bool
+	// seals are met, and not known to count or not to count. over: the round has ended in which the first one is.
+	seals []OpenSeal
+	over  bool
 
 	Mutant mutant.Name // breaks a rule on purpose; only for tests
 }
@@ -61,6 +64,7 @@ func (n *Niagara) set(to Cursor) {
 		s.at, s.added = p, max(s.added, p.Index)
 	}
 	n.logs, n.round, n.position, n.fresh, n.reshape = logs, to.Next.Round, to.Position, to.Unused(), to.Reshape
+	n.seals, n.over = nil, false
 	if n.next, n.alone = 0, !to.Merged(); n.alone {
 		return
 	}
@@ -119,9 +123,12 @@ func orders(k protocol.EntryKind) bool { return k != protocol.EntrySkip && k != 
 
 // Next implements [Order].
 func (n *Niagara) Next(out []Placed) []Placed {
-	for {
+	for n.Sealing() == nil {
+		if n.over {
+			out = n.endRound(out)
+		}
 		if len(n.logs) == 1 {
-			if out = n.nextOfOne(out); n.logs[0].waiting.len() == 0 {
+			if out = n.nextOfOne(out); n.logs[0].waiting.len() == 0 || n.Sealing() != nil {
 				return out
 			}
 		}
@@ -133,10 +140,13 @@ func (n *Niagara) Next(out []Placed) []Placed {
 		if out, filled = n.fill(s, out); !filled && !n.impatient(s) {
 			return out
 		}
-		if n.next++; n.next == len(n.logs) {
+		if n.next+1 < len(n.logs) {
+			n.next++
+		} else if n.over = len(n.seals) > 0; !n.over {
 			out = n.endRound(out)
 		}
 	}
+	return out
 }
 
 // impatient skips a slot that is not filled, for a mutant.
@@ -196,6 +206,11 @@ func (n *Niagara) fill(s *instanceLog, out []Placed) ([]Placed, bool) {
 				n.finishEarly()
 			}
 			return out, true
+		case protocol.EntrySeal:
+			n.meet(e)
+			s.at.Round++
+			s.pop()
+			return out, true
 		default:
 			out = n.place(s, out)
 			s.at.Round++
@@ -224,7 +239,7 @@ func (s *instanceLog) pop() {
 // retired. Ids are never reused.
 func (n *Niagara) endRound(out []Placed) []Placed {
 	ended, want := n.round, n.reshape
-	n.next, n.round, n.reshape = 0, n.round+1, 0
+	n.next, n.round, n.reshape, n.over = 0, n.round+1, 0, false
 	if want == 0 {
 		return out
 	}
@@ -294,7 +309,7 @@ func (n *Niagara) Check() error {
 	for i := range n.logs {
 		s := &n.logs[i]
 		want := n.round - 1
-		if i < n.next {
+		if i < n.next || n.over {
 			want = n.round
 		}
 		switch {

@@ -17,12 +17,20 @@ type Order interface {
 	// Next appends to out the entries whose place in the global log is now known, in
 	// the order of the global log, and forgets them.
 	Next(out []Placed) []Placed
+	// Sealing is the seal at whose place the order stands; nil: it stands at none. Next returns nothing more until Seal
+	// has told whether the seal counts there: see protocol.Seal.Counts. Seal returns the place of one that does, and
+	// nil for one that does not.
+	Sealing() *OpenSeal
+	Seal(counts bool) *Placed
 	// Added is the index of the last entry of an instance that was added or that a snapshot
 	// covers.
 	Added(instance protocol.InstanceID) protocol.Index
 	// Placed is the index up to which all that an instance orders has its place in the global log. Skips that come next
 	// are taken in, as they order nothing.
 	Placed(instance protocol.InstanceID) protocol.Index
+	// Open reports whether a seal was passed whose place the order has not reached. No one may resume at a Cursor from
+	// there: it does not say so.
+	Open() bool
 	// Cursor is the place after the last entry that Next returned.
 	Cursor() Cursor
 	// Install continues after the cursor of a snapshot. Added entries after its points are kept. A
@@ -48,7 +56,7 @@ type Placed struct {
 	// Entry.Width() positions from there. In a keyed order it is the position in the instance's group.
 	First protocol.Position
 	Entry protocol.Entry
-	// Plan is set where an EntryReshape takes effect.
+	// Plan is set where an EntryReshape or an EntrySeal takes effect.
 	Plan *Plan
 }
 

@@ -21,11 +21,15 @@ type Plan struct {
 	// Members is the instance whose membership at the place new instances begin with. Later, each instance has its own
 	// membership.
 	Members protocol.InstanceID
+	// Seal is set where the log is sealed: all instances before are in End, and what begins has the seal's profile.
+	// Sealed are the places up to which the sealed instances are part of the log.
+	Seal   *OpenSeal
+	Sealed []Point
 }
 
 // PlanTo is the plan that leads from the active instances to those of a place.
 func PlanTo(before []protocol.InstanceID, at Cursor) *Plan {
-	p := &Plan{At: at, Members: at.Points[0].Instance}
+	p := &Plan{At: at, Members: before[0]}
 	after := at.Instances()
 	for _, id := range after {
 		if !slices.Contains(before, id) {
@@ -39,6 +43,10 @@ func PlanTo(before []protocol.InstanceID, at Cursor) *Plan {
 	}
 	return p
 }
+
+// Seals reports whether the plan ends all instances before it. What they did not decide before its place is void, and
+// no member takes part in them any longer.
+func (p *Plan) Seals() bool { return !slices.Contains(p.At.Instances(), p.Members) }
 
 // Changes reports whether other instances are active than before.
 func (p *Plan) Changes() bool { return len(p.Begin)+len(p.End) > 0 }

@@ -19,10 +19,13 @@ import (
 //	begin [instances=N] [members=(a,b)]   empty logs; each member has a Niagara
 //	begin alone [members=(a,b)]           the same, with one instance and without rounds
 //	log INSTANCE KIND…      appends to the instance's log: b3 a batch of 3 commands (b: of 1),
-//	                        n a noop, c a configuration, s7 SkipTo(7), r2 Reshape to 2
+//	                        n a noop, c a configuration, s7 SkipTo(7), r2 Reshape to 2,
+//	                        x a seal, to one instance without rounds, x2 to two that are merged, z7 a seal to one
+//	                        instance that ends this one at index 7
 //	give MEMBER INSTANCE [FROM] TO    the member learns that entries FROM … TO are committed
 //	                        (all up to TO that it was not given yet) and prints what Next places
 //	install MEMBER FROM     Install of the other member's cursor, and Next
+//	seal MEMBER yes|no      says whether the seal counts at whose place the member stands, and prints what Next places
 //	restart MEMBER          a new Niagara that continues at the member's cursor
 //	cursor MEMBER
 //
@@ -65,6 +68,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (out string) {
 	switch d.Cmd {
 	case "give":
 		return s.give(m, words[1:])
+	case "seal":
+		return s.seal(m, words[1] == "yes")
 	case "install":
 		m.Install(s.members[words[1]].Cursor())
 		return s.next(m)
@@ -111,6 +116,15 @@ func (s *script) log(words []string) string {
 			e = protocol.NewSkip(protocol.Round(n))
 		case 'r':
 			e = protocol.NewReshape(n)
+		case 'x', 'z':
+			seal := protocol.Seal{Instances: n, Merged: n > 1, Profile: protocol.Profile{Version: 2},
+				Members: protocol.Config{Members: []protocol.Member{{ID: 1}}}}
+			if w[0] == 'z' {
+				seal.Instances, seal.Merged = 1, false
+			}
+			if e = protocol.NewSeal(seal); w[0] == 'z' {
+				e.Low = uint64(n)
+			}
 		default:
 			s.t.Fatalf("entry %q", w)
 		}
@@ -137,6 +151,22 @@ func (s *script) give(m *Niagara, words []string) string {
 	return s.next(m)
 }
 
+func (s *script) seal(m *Niagara, counts bool) string {
+	open := m.Sealing()
+	require.NotNil(s.t, open)
+	p := m.Seal(counts)
+	require.Equal(s.t, counts, p != nil)
+	if p == nil {
+		return s.next(m)
+	}
+	require.True(s.t, p.Plan.Seals())
+	sealed := "sealed:"
+	for _, point := range p.Plan.Sealed {
+		sealed += fmt.Sprintf(" %d/%d", point.Instance, point.Index)
+	}
+	return fmt.Sprintf("%s, instances %v @%d\n", sealed, p.Plan.At.Instances(), p.First) + s.next(m)
+}
+
 func (s *script) next(m *Niagara) string {
 	var b strings.Builder
 	require.NoError(s.t, m.Check())
@@ -151,6 +181,10 @@ func (s *script) next(m *Niagara) string {
 		fmt.Fprintf(&b, "%d/%d %v @%d\n", p.Instance, p.Entry.Index, p.Entry.Kind, p.First)
 	}
 	require.NoError(s.t, m.Check())
+	if m.Sealing() != nil {
+		require.Empty(s.t, m.Next(nil))
+		b.WriteString("at the place of a seal\n")
+	}
 	return b.String() + turnText(m.Cursor())
 }
 

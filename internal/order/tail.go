@@ -65,7 +65,7 @@ func (t *Tail) Append(e *protocol.Entry) {
 		t.wanted(Slot{f.rounds, t.instance})
 	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
 		t.wanted(Slot{f.rounds + 1, t.instance}) // the instance's turn in that round
-	case protocol.EntryReshape:
+	case protocol.EntryReshape, protocol.EntrySeal:
 		f.rounds, f.batch = f.rounds+1, e.Index
 		t.wanted(Slot{f.rounds + 1, 0}) // it takes effect when its round is over
 	}

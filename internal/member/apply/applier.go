@@ -215,7 +215,7 @@ func (a *Applier) Halt() {
 
 // advance applies what the order gives out now.
 func (a *Applier) advance() error {
-	for more := true; more; more = a.begun() {
+	for more := true; more; more = a.seal() || a.begun() {
 		a.placed = a.order.Next(a.placed[:0])
 		for i := range a.placed {
 			if err := a.place(&a.placed[i]); err != nil {
@@ -225,6 +225,19 @@ func (a *Applier) advance() error {
 		clear(a.placed)
 	}
 	return a.flush()
+}
+
+// seal decides whether a seal counts at whose place the order stands. It reports whether the order stood at one.
+func (a *Applier) seal() bool {
+	s := a.order.Sealing()
+	if s == nil {
+		return false
+	}
+	if sealed := a.order.Seal(s.Counts(a.Configs())); sealed != nil {
+		a.reshape(sealed.Plan)
+		a.passed = append(a.passed, memberships{configs: a.Configs(), lead: a.lead})
+	}
+	return true
 }
 
 // begun collects what was committed by instances that have begun by now. It reports whether there was
@@ -403,7 +416,7 @@ func (a *Applier) reshape(p *order.Plan) {
 		if in := a.Of(id); in != nil {
 			instances = append(instances, *in)
 		} else {
-			instances = append(instances, a.born(id, p.Members))
+			instances = append(instances, a.born(id, p))
 		}
 	}
 	old := a.Instances
@@ -417,9 +430,12 @@ func (a *Applier) reshape(p *order.Plan) {
 	}
 }
 
-// born is an instance at its first moment, with the membership of another one.
-func (a *Applier) born(id, members protocol.InstanceID) InstanceState {
-	in := InstanceState{Instance: id, Config: a.Of(members).Config.Clone()}
+// born is an instance at its first moment, with the membership that a plan gives it.
+func (a *Applier) born(id protocol.InstanceID, p *order.Plan) InstanceState {
+	in := InstanceState{Instance: id, Config: a.Of(p.Members).Config.Clone()}
+	if p.Seal != nil {
+		in.Config = p.Seal.Begin(&a.Of(p.Members).Config)
+	}
 	if a.derive != nil {
 		in.derived = a.derive(in.Config)
 	}

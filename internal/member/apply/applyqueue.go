@@ -148,7 +148,7 @@ func (it *ApplyItem) joins(c *intake.CommittedEntries) bool {
 }
 
 func changesMembers(e protocol.Entry) bool {
-	return e.Kind == protocol.EntryConfig || e.Kind == protocol.EntryReshape
+	return e.Kind == protocol.EntryConfig || e.Kind == protocol.EntryReshape || e.Kind == protocol.EntrySeal
 }
 
 func costOf(entries []protocol.Entry) (cost int64) {
@@ -178,6 +178,14 @@ func (q *ApplyQueue) TakePlan() *PlannedAt {
 		return nil
 	}
 	return q.Plans.Take()
+}
+
+// TakeVoid takes out the seals that turned out to be void.
+func (q *ApplyQueue) TakeVoid() []VoidSeal {
+	if q.Plans == nil {
+		return nil
+	}
+	return q.Plans.TakeVoid()
 }
 
 // Follow says that Apply continues after a snapshot. All plans up to where it stands can be taken then.

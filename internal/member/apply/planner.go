@@ -27,8 +27,9 @@ type Planner struct {
 	// held is what came since a snapshot that waits to be installed, which is its first element; empty
 	// if none waits.
 	held []heldCommit
-	// plans were found and not taken yet.
+	// plans and void were found and not taken yet.
 	plans []PlannedAt
+	void  []VoidSeal
 
 	placed []order.Placed   // buffers
 	light  []protocol.Entry // of add
@@ -41,6 +42,12 @@ type PlannedAt struct {
 	// Meta has what is known of the instances at the place, and no sessions. New instances begin after
 	// its bases.
 	Meta member.Meta
+}
+
+// VoidSeal is a seal that its instance has decided, and that takes no effect.
+type VoidSeal struct {
+	Instance protocol.InstanceID
+	Index    protocol.Index
 }
 
 // heldCommit is what an instance committed, or a snapshot if it has no entries.
@@ -96,7 +103,7 @@ func (p *Planner) envelopes(entries []protocol.Entry) []protocol.Entry {
 // the entry arrived.
 func envelope(e *protocol.Entry) protocol.Entry {
 	light := protocol.Entry{Index: e.Index, Term: e.Term, Kind: e.Kind, Count: e.Count, Low: e.Low}
-	if e.Kind == protocol.EntryConfig {
+	if e.Kind == protocol.EntryConfig || e.Kind == protocol.EntrySeal {
 		light.Payload = e.Payload
 	}
 	return light
@@ -112,8 +119,19 @@ func (p *Planner) add(instance protocol.InstanceID, entries []protocol.Entry) {
 
 // place finds the plans of what the order gives out now.
 func (p *Planner) place() {
-	p.placed = p.order.Next(p.placed[:0])
-	p.read(p.placed)
+	for {
+		p.placed = p.order.Next(p.placed[:0])
+		p.read(p.placed)
+		s := p.order.Sealing()
+		if s == nil {
+			return
+		}
+		if sealed := p.order.Seal(s.Counts(p.members)); sealed != nil {
+			p.plan(sealed.Plan)
+		} else {
+			p.void = append(p.void, VoidSeal{p.shape[0], s.Index})
+		}
+	}
 }
 
 // read takes plans and memberships from what is placed.
@@ -141,7 +159,9 @@ func (p *Planner) plan(plan *order.Plan) {
 		if from < 0 {
 			from = slices.Index(p.shape, plan.Members)
 		}
-		members[i] = p.members[from].Clone()
+		if members[i] = p.members[from].Clone(); plan.Seal != nil {
+			members[i] = plan.Seal.Begin(&p.members[from])
+		}
 	}
 	p.shape, p.members = ids, members
 	p.note(*plan, p.meta(plan.At))
@@ -201,8 +221,15 @@ func (p *Planner) Take() *PlannedAt {
 	return plan
 }
 
-// Found reports whether there are plans to be taken.
-func (p *Planner) Found() bool { return len(p.plans) > 0 }
+// TakeVoid takes out the seals that turned out to be void.
+func (p *Planner) TakeVoid() []VoidSeal {
+	void := p.void
+	p.void = nil
+	return void
+}
+
+// Found reports whether there are plans or void seals to be taken.
+func (p *Planner) Found() bool { return len(p.plans)+len(p.void) > 0 }
 
 // Check verifies the invariants. at is where Apply stands.
 func (p *Planner) Check(at *order.Cursor) error {

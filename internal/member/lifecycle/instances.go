@@ -296,7 +296,7 @@ func (f *FoundInstances) End() (end protocol.Position, ok bool) {
 		}
 	}
 	at := o.Cursor()
-	return at.Position, true
+	return at.Position, !o.Open()
 }
 
 // Alone reports whether a member was the only voter in every membership that its log has, so that nothing was ever

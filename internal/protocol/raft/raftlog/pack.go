@@ -34,7 +34,7 @@ func pack(entries []protocol.Entry) []byte {
 			b = binary.LittleEndian.AppendUint32(b, e.BodySize)
 			b = append(binary.LittleEndian.AppendUint32(b, e.BodyDigest), byte(e.Form))
 		}
-		if e.Kind == protocol.EntryConfig {
+		if !e.Kind.Commands() {
 			b = append(b, e.Payload...)
 		}
 		last.Term = e.Term
@@ -137,7 +137,7 @@ func (u *unpacker) next(e *protocol.Entry) {
 		e.Form = protocol.Form(b[8])
 		b = b[9:]
 	}
-	if e.Kind == protocol.EntryConfig {
+	if !e.Kind.Commands() {
 		e.Payload = b[:e.Size:e.Size]
 		b = b[e.Size:]
 	}

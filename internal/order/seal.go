@@ -1,0 +1,70 @@
+package order
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// A log that is sealed continues in new instances. An EntrySeal names the membership and the profile that it expects,
+// and takes effect at the last position that the old order fills: in a log of one instance after the entry that
+// [protocol.Entry.SealedAt] names, in a merged log at the end of its round. Whether the seal counts there depends on
+// the memberships at that place, which the order does not know. So it stops there, and continues when it is told:
+// see [Order.Sealing] and [Order.Seal]. Everything behind a seal that counts is void.
+
+// OpenSeal is a seal whose place the order has not reached.
+type OpenSeal struct {
+	protocol.Seal
+	Index protocol.Index // of the entry
+	// End is the index of the last entry that fills the old order, if the log has one instance.
+	End protocol.Index
+}
+
+// meet notes a seal. One that cannot be read counts nowhere: no member proposes it.
+func (n *Niagara) meet(e *protocol.Entry) {
+	if !e.Applicable() {
+		panic(fmt.Sprintf("order: the payload of seal %d is not at hand", e.Index))
+	}
+	if s, err := protocol.DecodeSeal(e.Payload); err == nil {
+		n.seals = append(n.seals, OpenSeal{Seal: s, Index: e.Index, End: e.SealedAt()})
+	}
+}
+
+// Open implements [Order].
+func (n *Niagara) Open() bool { return len(n.seals) > 0 }
+
+// Sealing implements [Order].
+func (n *Niagara) Sealing() *OpenSeal {
+	if len(n.seals) == 0 || !n.over && !(n.alone && n.logs[0].at.Index >= n.seals[0].End) {
+		return nil
+	}
+	return &n.seals[0]
+}
+
+// Seal implements [Order].
+func (n *Niagara) Seal(counts bool) *Placed {
+	s := n.seals[0]
+	if !counts {
+		n.seals = slices.Clone(n.seals[1:])
+		return nil
+	}
+	before := n.Cursor().Points
+	n.position++
+	n.logs, n.seals, n.over = nil, nil, false
+	n.next, n.round, n.reshape, n.alone = 0, 0, 0, !s.Merged
+	at := Point{}
+	if s.Merged {
+		at.Round, n.round = begunRounds, begunRounds+1
+	}
+	for range s.Instances {
+		at.Instance = n.fresh
+		n.logs = append(n.logs, instanceLog{at: at})
+		n.fresh++
+	}
+	p := &Plan{At: n.Cursor(), Begin: n.instances(), Members: before[0].Instance, Seal: &s, Sealed: before}
+	for _, b := range before {
+		p.End = append(p.End, b.Instance)
+	}
+	return &Placed{First: n.position, Entry: protocol.Entry{Kind: protocol.EntrySeal}, Plan: p}
+}
