@@ -333,9 +333,19 @@ type Base struct {
 	// Round is the number of rounds of the global log that the instance has filled up to here, perhaps with a part of
 	// the entry after Index. A core keeps it and does not use it.
 	Round Round `json:",omitempty"`
+	// Ended are the instances that a seal ended where this one begins. Only the first record of an instance has them; a
+	// core does not use them.
+	Ended []EndedLog `json:",omitempty"`
 	// Section is the state derived from the log up to here, see [Derived]; zero if the core derives none, or Index is
 	// 0. Only the snapshot has it: the log's own record of the base omits it.
 	Section Section `json:"-"`
+}
+
+// EndedLog is an instance that a seal ended. Everything up to Index is decided, and nothing behind it counts; 0: not
+// known.
+type EndedLog struct {
+	Instance InstanceID
+	Index    Index
 }
 
 // Recovered is the state from which a core starts: hard state, base and the entries after the base, contiguous.

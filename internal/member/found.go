@@ -15,6 +15,10 @@ type InstanceLog struct {
 	Recovered *protocol.Recovered
 	// Accepted are the entries that its cells hold.
 	Accepted []protocol.Entry
+	// Closed: the member has begun the instances behind the seal that ends this one, and takes no part in it any more.
+	Closed bool
+	// Born: the instance begins now, behind a seal, and this member has written nothing of it.
+	Born bool
 }
 
 // Accept reads what the instance's cells hold. Cells of slots that are decided by now may still be

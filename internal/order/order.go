@@ -143,6 +143,12 @@ func (c *Cursor) Kind() Kind {
 // one instance has been alone from the beginning on: its log is the global log then.
 func (c *Cursor) Merged() bool { return c.Next != Slot{} }
 
+// BeginsAlone reports whether an instance has no rounds before any that its base says, in a log that began at c. Those
+// that begin later have the rounds before them in their bases: see begunRounds.
+func (c *Cursor) BeginsAlone(instance protocol.InstanceID) bool {
+	return !c.Merged() || !slices.Contains(c.Instances(), instance)
+}
+
 // Unused is the lowest instance id that was never used; 0: the order is keyed, and no instances begin.
 func (c *Cursor) Unused() protocol.InstanceID {
 	if c.Fresh == 0 && !c.Keyed && len(c.Points) > 0 {

@@ -35,9 +35,8 @@ func newApplyLoop(r *Replica, a *apply.Applier, saved order.Cursor) *applyLoop {
 	l := &applyLoop{r: r, wake: make(chan struct{}, 1), known: apply.NewApplied(a)}
 	l.within.init()
 	l.queue.Limit = apply.ApplyQueueBytes
-	if begin := a.Meta(); r.opt.plans() {
-		l.queue.Plans = apply.NewPlanner(&begin)
-	}
+	begin := a.Meta()
+	l.queue.Plans = apply.NewPlanner(&begin)
 	l.machine = apply.NewApply(a, saved, r.opt.SnapshotBytes, applyWorld{l})
 	return l
 }
@@ -66,6 +65,13 @@ func (l *applyLoop) nextPlan() *apply.PlannedAt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queue.TakePlan()
+}
+
+// voidSeals returns the seals that turned out to be void.
+func (l *applyLoop) voidSeals() []apply.VoidSeal {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.TakeVoid()
 }
 
 // pushInstall queues a snapshot that an instance has accepted.

@@ -17,6 +17,9 @@ func (l *eventLoop) carry(t *instance.Turn) {
 	if t.AskMissing != 0 {
 		l.askMissing(t.AskMissing)
 	}
+	if t.Behind != 0 {
+		l.r.offerTo(t.Behind, l.id)
+	}
 	if t.Install != nil {
 		l.r.bodies.installing(l.kept, t.Install.Index)
 		l.r.apply.pushInstall(l.id, t.Install)
@@ -61,6 +64,9 @@ func (l *eventLoop) carry(t *instance.Turn) {
 
 // carryEnd carries out what the end of a turn brings.
 func (l *eventLoop) carryEnd(t *instance.Turn) {
+	if t.Closed {
+		l.r.spawn(func(context.Context) { l.r.closed(l.id) })
+	}
 	if t.Departed != nil {
 		l.r.fail(t.Departed)
 	}

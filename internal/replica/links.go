@@ -51,7 +51,11 @@ func (r *Replica) HandleFrame(from uint64, _ uint32, frame []byte) {
 		hosted := false
 		r.imu.Lock()
 		l, hosted = r.instances.Receive(f)
+		sealed := !hosted && r.instances.Sealed(f.Instance())
 		r.imu.Unlock()
+		if sealed {
+			r.offerTo(f.From(), f.Instance())
+		}
 		if !hosted {
 			return
 		}

@@ -41,12 +41,12 @@ type eventLoop struct {
 	woven     atomic.Pointer[instance.MergeStatus]
 }
 
-func newEventLoop(r *Replica, id protocol.InstanceID, inst *instance.Instance, kept *instanceBodies) *eventLoop {
-	o, t := &r.opt, r.tuning()
+func newEventLoop(r *Replica, log *member.InstanceLog, inst *instance.Instance, kept *instanceBodies) *eventLoop {
+	o, t, id := &r.opt, r.tuning(), log.Instance
 	l := &eventLoop{r: r, id: id, kept: kept, used: t, wake: kept.wake}
 	l.hosted = instance.NewHosted(instance.HostedConfig{
 		Self: o.Self, Instance: id, Heartbeat: t.Heartbeat, Election: t.Election, Leaders: t.Leaders,
-		Keyed: o.Begin.Keyed, KeepLogBytes: o.KeepLogBytes,
+		Keyed: o.Begin.Keyed, KeepLogBytes: o.KeepLogBytes, Closed: log.Closed, Stands: r.stands(log),
 	}, instance.Calls{
 		Now: r.now, Siblings: func() instance.Siblings { return r.loops.Load() }, Source: l, Rounds: l,
 	}, inst)

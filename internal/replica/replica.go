@@ -271,12 +271,12 @@ func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 		Codec: r.opt.Codec,
 	}
 	if r.opt.plans() {
-		cfg.Merged, cfg.Alone = log.Recovered, !r.opt.Begin.Merged()
+		cfg.Merged, cfg.Alone = log.Recovered, r.opt.Begin.BeginsAlone(log.Instance)
 	}
 	rec := log.Recovered
 	r.log.Info("instance recovered", "instance", log.Instance, "term", rec.State.Term, "base", rec.Base.Index,
 		"entries", len(rec.Entries), "commit", rec.State.Commit)
-	return newEventLoop(r, log.Instance, instance.NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
+	return newEventLoop(r, &log, instance.NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
 }
 
 func (r *Replica) connect() (err error) {

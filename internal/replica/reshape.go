@@ -6,7 +6,9 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -24,6 +26,8 @@ func (h instancesHost) Submit(records []wal.Record) { h.r.writer.Submit(records,
 func (h instancesHost) Known(since protocol.Position, ids []protocol.InstanceID, inForce, staying []*eventLoop) {
 	h.r.loops.Store(&eventLoops{all: inForce, ids: ids, since: since, staying: staying})
 }
+
+func (h instancesHost) Close(l *eventLoop) { l.do(l.hosted.Close) }
 
 func (h instancesHost) Run(l *eventLoop) {
 	h.r.done.Add(1)
@@ -46,21 +50,60 @@ func (h instancesHost) Kept(change func(*body.Kept)) { h.r.bodies.Kept(change) }
 func (r *Replica) carryOut() error {
 	r.imu.Lock()
 	defer r.imu.Unlock()
+	for _, v := range r.apply.voidSeals() {
+		if l := r.find(v.Instance); l != nil {
+			l.input(protocol.Sealed{Index: v.Index}, 0)
+		}
+	}
 	for {
 		plan := r.apply.nextPlan()
 		if plan == nil || r.ctx.Err() != nil {
 			return nil
 		}
-		changed, err := r.instances.Carry(plan)
-		if err != nil {
+		if changed, err := r.instances.Carry(plan); err != nil {
 			return err
-		}
-		if changed {
-			r.log.Info("the log is woven from other instances", "instances", plan.At.Instances(), "position", plan.At.Position)
-			r.relink(r.now())
-			r.changed()
+		} else if changed {
+			r.carried(plan)
 		}
 	}
+}
+
+// carried lets others know that a plan is carried out.
+func (r *Replica) carried(plan *apply.PlannedAt) {
+	r.log.Info("other instances make the log", "instances", plan.At.Instances(), "position", plan.At.Position,
+		"sealed", plan.Seals())
+	r.relink(r.now())
+	r.changed()
+}
+
+// closed says that an instance is closed. The last one of those that a seal ends lets the others begin.
+func (r *Replica) closed(id protocol.InstanceID) {
+	r.imu.Lock()
+	defer r.imu.Unlock()
+	if r.ctx.Err() != nil {
+		return
+	}
+	plan, err := r.instances.Closed(id)
+	if err != nil {
+		r.fail(err)
+	} else if plan != nil {
+		r.carried(plan)
+	}
+}
+
+// offerTo offers a snapshot to a member that takes part in an instance which a seal has ended.
+func (r *Replica) offerTo(to protocol.MemberID, id protocol.InstanceID) {
+	r.exchange.do(func(m *snapshot.StateExchange) { m.Missing(to, id) })
+}
+
+// stands reports whether this member is to be the first leader of an instance that begins behind a seal: it led the log
+// before. If the instances have leaders of their own, only the first one is led by it.
+func (r *Replica) stands(log *member.InstanceLog) bool {
+	loops := r.loops.Load()
+	if !log.Born || loops == nil {
+		return false
+	}
+	return instance.First(loops.all[0].status.Load()) == r.opt.Self
 }
 
 // planned has plans carried out. Event loops and the apply loop call it.

@@ -104,7 +104,7 @@ func (p *Planner) envelopes(entries []protocol.Entry) []protocol.Entry {
 func envelope(e *protocol.Entry) protocol.Entry {
 	light := protocol.Entry{Index: e.Index, Term: e.Term, Kind: e.Kind, Count: e.Count, Low: e.Low}
 	if e.Kind == protocol.EntryConfig || e.Kind == protocol.EntrySeal {
-		light.Payload = e.Payload
+		light.Payload, light.Size = e.Payload, e.Size
 	}
 	return light
 }

@@ -10,7 +10,8 @@
 //   - keep.go: how much log is kept for members that catch up.
 //   - leaders.go, leaving.go, followconfig.go: who should lead an instance; to whom a member hands over before it
 //     stops; memberships that follow the first instance's.
-//   - missing.go, departure.go: an instance without a leader; a member that was removed.
+//   - missing.go, departure.go: an instance without a leader; a member that was removed. hosted_seal.go: an instance
+//     that a seal ends.
 //   - unreadable.go, upgrades.go: entries that a leader cannot read; bodies on their way to the disk.
 //
 // May import: member, intake, body (keys of bodies), protocol, order, wal (records), transport (why a link is

@@ -16,9 +16,12 @@ type HostedConfig struct {
 	Instance            protocol.InstanceID
 	Heartbeat, Election time.Duration
 	Leaders             protocol.Leaders
-	Keyed               bool        // a batch has one instance that may take it
-	KeepLogBytes        int64       // of log that is kept for members that catch up
-	Mutant              mutant.Name // old-clock, keep-nothing, weave-give-up-early, weave-cut-committed, weave-depart-any
+	Keyed               bool // a batch has one instance that may take it
+	// Closed: a seal has ended the instance, see [Hosted.Close]. Stands: the instance begins behind a seal, and this
+	// member is to be its first leader.
+	Closed, Stands bool
+	KeepLogBytes   int64       // of log that is kept for members that catch up
+	Mutant         mutant.Name // old-clock, keep-nothing, weave-give-up-early, weave-cut-committed, weave-depart-any
 }
 
 // Hosted is one instance as its member runs it: the core with its [Instance], and everything that is decided around
@@ -47,12 +50,14 @@ type Hosted struct {
 	merge   hostedMerge
 	lead    hostedLead
 	retired hostedRetired
+	seal    hostedSeal
 	tended  hostedTended
 
 	unread    UnreadableEntries
 	following MembershipFollower
 	search    SnapshotSearch
 	missing   protocol.MemberID // of search: a member to be asked; 0: none
+	behind    protocol.MemberID // a member that takes part in the instance, which is closed here; 0: none
 	departure Departure         // the first instance's
 }
 
@@ -109,6 +114,9 @@ func NewHosted(cfg HostedConfig, calls Calls, inst *Instance) *Hosted {
 	h.publish()
 	h.progress.given = max(h.status.First, 1) - 1
 	h.note()
+	if cfg.Closed {
+		h.close()
+	}
 	return h
 }
 
@@ -147,6 +155,11 @@ func (h *Hosted) Take(t *Happened) {
 		h.progress.durable = t.Durable
 		h.Step(protocol.Persisted{Seq: t.Durable})
 	}
+	if h.cfg.Stands {
+		h.cfg.Stands = false
+		h.Step(protocol.Stand{})
+	}
+	h.noteBehind(t.Inputs)
 	h.inst.StepAll(&h.clock, t.Inputs, &h.out)
 	for _, job := range t.Jobs {
 		job()
@@ -172,13 +185,14 @@ func (h *Hosted) Next() *Turn {
 	}
 	h.admit()
 	h.turn.AskMissing, h.missing = h.missing, 0
+	h.turn.Behind, h.behind = h.behind, 0
 	if out := &h.out; !out.Empty() || out.Seq != h.progress.submitted {
 		h.handed = true
 		h.hand(out)
 		return &h.turn
 	}
 	h.over = true
-	if h.end() || h.turn.AskMissing != 0 {
+	if h.end() || h.turn.AskMissing|h.turn.Behind != 0 {
 		return &h.turn
 	}
 	return nil
@@ -196,7 +210,8 @@ func (h *Hosted) end() bool {
 	if h.retired.endsAt > 0 && h.clock.Now() >= h.retired.endsAt {
 		h.endRetired()
 	}
-	return h.happened.Tick || h.turn.WantSnapshot || h.turn.Cut > 0
+	h.turn.Closed, h.seal.tell = h.seal.tell, false
+	return h.happened.Tick || h.turn.WantSnapshot || h.turn.Cut > 0 || h.turn.Closed
 }
 
 // Due is when the next turn is due even if nothing happens, because a batch may leave or the core wants to be woken; 0:

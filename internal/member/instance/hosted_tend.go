@@ -76,6 +76,7 @@ func (h *Hosted) tend() {
 	if turn < 0 {
 		return // it is retired, and learns of it soon
 	}
+	h.searchBeyond()
 	if h.retain(siblings); len(siblings.IDs()) == 1 {
 		return
 	}

@@ -35,9 +35,24 @@ func (s *SnapshotSearch) Next(now, election time.Duration, led bool, first *prot
 	}
 	// This member leads the first instance, and has not come to where this instance is retired. So
 	// it asks the other members in turn. Some of them may be down.
+	return inTurn(now, searchAfter*election, first)
+}
+
+// Beyond is whom to ask now by a member that has begun the instances behind a seal and cannot come there by its own
+// logs, 0: none. first is how the first instance stands here, which is closed.
+func (s *SnapshotSearch) Beyond(now, election time.Duration, first *protocol.Status) protocol.MemberID {
+	if now-s.Lonely < election {
+		return 0
+	}
+	s.Lonely = now
+	return inTurn(now, election, first)
+}
+
+// inTurn is a member other than this one, another one in each interval.
+func inTurn(now, interval time.Duration, first *protocol.Status) protocol.MemberID {
 	members := first.Config.Members
 	for i := range members {
-		at := (int(now/(searchAfter*election)) + i) % len(members)
+		at := (int(now/interval) + i) % len(members)
 		if id := members[at].ID; id != first.Self {
 			return id
 		}

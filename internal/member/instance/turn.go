@@ -49,6 +49,8 @@ type Happened struct {
 type Turn struct {
 	// AskMissing is a member to be asked for a snapshot, because the instance may be retired.
 	AskMissing protocol.MemberID
+	// Behind is a member that takes part in the instance, which a seal has ended: it is to be offered a snapshot.
+	Behind protocol.MemberID
 
 	// Install is the base of a snapshot that takes the state machine's place, before what is committed in the log is
 	// cut under it.
@@ -85,6 +87,9 @@ type Turn struct {
 	Status  *protocol.Status
 	Changed bool
 
+	// Closed says that the instance is closed, and that the messages are sent that were said before: see
+	// [Hosted.Close].
+	Closed bool
 	// Departed is why the member stops: the cluster continues without it.
 	Departed error
 	// Tend says that a tick of the first instance is over. What requests snapshots looks at Status, and links that

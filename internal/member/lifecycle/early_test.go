@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,14 +20,25 @@ import (
 type mail struct {
 	got   map[protocol.InstanceID][]uint64
 	grown bool
+	log   []string // what was asked for since it was looked at
 }
 
 func (m *mail) Make(log member.InstanceLog) (protocol.InstanceID, error) { return log.Instance, nil }
 func (m *mail) Grow() error                                              { m.grown = true; return nil }
-func (m *mail) Submit([]wal.Record) {
+func (m *mail) Submit(records []wal.Record) {
+	for _, r := range records {
+		if base := r.Parts[0]; r.Kind == wal.KindBase {
+			if b, err := member.DecodeBase(base); err == nil && len(b.Ended) > 0 {
+				m.log = append(m.log, fmt.Sprintf("first record of %d after %v", r.Instance, b.Ended))
+			}
+		}
+	}
 	if !m.grown {
 		panic("an instance begins in a directory that an earlier version would open")
 	}
+}
+func (m *mail) Close(id protocol.InstanceID) {
+	m.log = append(m.log, fmt.Sprintf("close %d", id))
 }
 func (m *mail) Run(protocol.InstanceID)    {}
 func (m *mail) Retire(protocol.InstanceID) {}

@@ -21,6 +21,11 @@ import (
 // instance stays for a while, so that members that are a little behind get the rest of its log, and until
 // a snapshot says that it is retired. After that they need a snapshot.
 //
+// A seal ends all instances, and others begin behind it (see order.OpenSeal). Who has begun those takes no part in the
+// old ones: they are closed before the first record of a new one is handed to the log. The first record says which
+// instances ended. So a member that starts again with it closes these before anything else, and knows that they are
+// decided up to their end.
+//
 // A start begins with the instances of the newest snapshot. It comes to the plans after it as it did
 // before, because the logs have what leads to them. What the log has of an instance that begins later is
 // kept until then (Pending).
@@ -41,6 +46,11 @@ type Instances[I any] struct {
 	// snapshot they may be active since an earlier one); 0: since before this incarnation.
 	cursor order.Cursor
 	since  protocol.Position
+	// sealing is the plan that is to be carried out when the instances in open are closed, which end there; nil: there is
+	// none. ended are the instances that had ended before this start.
+	sealing *apply.PlannedAt
+	open    []protocol.InstanceID
+	ended   []protocol.InstanceID
 	// beginning counts the Submits that are not durable yet; ≥ 0.
 	beginning int
 	early     earlyMessages
@@ -62,6 +72,9 @@ type InstancesHost[I any] interface {
 	// Known makes known which instances are active, since which position, and which retired ones stay. The lists do not
 	// change any more.
 	Known(since protocol.Position, ids []protocol.InstanceID, inForce, staying []I)
+	// Close ends the member's part in an instance. [Instances.Closed] is to be called when everything was sent that the
+	// member said before.
+	Close(I)
 	// Run lets an instance run. Retire has it retire, in a turn of its own: see Hosted.Retire.
 	Run(I)
 	Retire(I)
@@ -77,6 +90,7 @@ type FoundInstances struct {
 	InForce []member.InstanceLog
 	pending map[protocol.InstanceID]*Pending
 	retired []protocol.InstanceID // those of which the log still knows something
+	ended   []protocol.InstanceID // those whose successors have begun, although the snapshot does not say so
 	cursor  order.Cursor
 }
 
@@ -106,6 +120,7 @@ func FindInstances(log *wal.Log, meta *member.Meta) (*FoundInstances, error) {
 		}
 		f.pending[id] = u
 	}
+	f.end()
 	for _, id := range log.Instances() {
 		if !meta.Cursor.Retired(protocol.InstanceID(id)) {
 			continue
@@ -116,6 +131,34 @@ func FindInstances(log *wal.Log, meta *member.Meta) (*FoundInstances, error) {
 		}
 	}
 	return f, nil
+}
+
+// end takes in what the first records of instances say about those that ended before them: these are decided up to
+// there, as far as the log has them.
+func (f *FoundInstances) end() {
+	for _, u := range f.pending { // any order: an instance ends once
+		for _, e := range u.logBase.Ended {
+			f.ended = append(f.ended, e.Instance)
+			if rec := f.of(e.Instance); rec != nil {
+				rec.State.Commit = max(rec.State.Commit, min(e.Index, rec.Base.Index+protocol.Index(len(rec.Entries))))
+			}
+		}
+	}
+	for i := range f.InForce {
+		f.InForce[i].Closed = slices.Contains(f.ended, f.InForce[i].Instance)
+	}
+}
+
+func (f *FoundInstances) of(id protocol.InstanceID) *protocol.Recovered {
+	for i := range f.InForce {
+		if f.InForce[i].Instance == id {
+			return f.InForce[i].Recovered
+		}
+	}
+	if u := f.pending[id]; u != nil {
+		return &u.Recovered
+	}
+	return nil
 }
 
 // Retired lists the retired instances of which the log still knows something.
@@ -155,7 +198,7 @@ func (f *FoundInstances) Logs() []member.InstanceLog {
 
 // NewInstances returns the instances that a log had. Start makes them.
 func NewInstances[I any](found *FoundInstances) *Instances[I] {
-	return &Instances[I]{found: found.InForce, pending: found.pending, cursor: found.cursor}
+	return &Instances[I]{found: found.InForce, pending: found.pending, ended: found.ended, cursor: found.cursor}
 }
 
 // Start makes the active instances. They do not run yet.
@@ -176,12 +219,44 @@ func (n *Instances[I]) known() { n.host.Known(n.since, n.ids, n.inForce, n.stayi
 
 // Carry carries out a plan: it begins and retires instances. It does nothing if the instances are from that place in
 // the log, or from a later one. changed says that other instances are active now. The beginnings of new ones are on
-// their way to the log then. Their own records come behind these, because they run only then.
+// their way to the log then. Their own records come behind these, because they run only then. Where all instances end,
+// they are closed first, and Closed carries the plan out.
 func (n *Instances[I]) Carry(p *apply.PlannedAt) (changed bool, err error) {
 	shape := p.At.Instances()
-	if !n.cursor.Before(&p.At) || slices.Equal(shape, n.ids) {
+	switch {
+	case !n.cursor.Before(&p.At) || slices.Equal(shape, n.ids):
 		return false, nil
+	case n.sealing != nil:
+		if n.sealing.At.Before(&p.At) {
+			n.sealing = p
+		}
+		return false, nil
+	case slices.Contains(shape, n.ids[0]):
+		return true, n.carry(p)
 	}
+	n.sealing, n.open = p, n.ids
+	for _, i := range n.inForce {
+		n.host.Close(i)
+	}
+	return false, nil
+}
+
+// Closed says that an instance is closed: see [InstancesHost.Close]. p is the plan that is carried out now; nil: none.
+func (n *Instances[I]) Closed(id protocol.InstanceID) (p *apply.PlannedAt, err error) {
+	if n.sealing == nil || !slices.Contains(n.open, id) {
+		return nil, nil
+	}
+	n.open = slices.DeleteFunc(slices.Clone(n.open), func(o protocol.InstanceID) bool { return o == id })
+	if len(n.open) > 0 {
+		return nil, nil
+	}
+	p, n.sealing = n.sealing, nil
+	return p, n.carry(p)
+}
+
+// carry carries out a plan whose instances are others than the active ones.
+func (n *Instances[I]) carry(p *apply.PlannedAt) error {
+	shape, sealed := p.At.Instances(), !slices.Contains(p.At.Instances(), n.ids[0])
 	var all, born, retired []I
 	var ids, ended []protocol.InstanceID
 	var records []wal.Record
@@ -190,9 +265,13 @@ func (n *Instances[I]) Carry(p *apply.PlannedAt) (changed bool, err error) {
 			all = append(all, n.inForce[at])
 			continue
 		}
-		i, beginning, err := n.begin(p.Meta.Base(id), id)
+		base := p.Meta.Base(id)
+		if sealed {
+			base.Ended = n.endedBy(p)
+		}
+		i, beginning, err := n.begin(base, id, sealed)
 		if err != nil {
-			return false, err
+			return err
 		}
 		all, born, ids, records = append(all, i), append(born, i), append(ids, id), append(records, beginning...)
 	}
@@ -203,7 +282,7 @@ func (n *Instances[I]) Carry(p *apply.PlannedAt) (changed bool, err error) {
 	}
 	if len(records) > 0 {
 		if err := n.host.Grow(); err != nil {
-			return false, err
+			return err
 		}
 		n.beginning++
 		n.host.Submit(records)
@@ -222,7 +301,22 @@ func (n *Instances[I]) Carry(p *apply.PlannedAt) (changed bool, err error) {
 	for _, i := range retired {
 		n.host.Retire(i)
 	}
-	return true, nil
+	return nil
+}
+
+// endedBy are the active instances, as the first records behind a seal have them. How far they count is not known if a
+// snapshot led to the plan.
+func (n *Instances[I]) endedBy(p *apply.PlannedAt) (ended []protocol.EndedLog) {
+	for _, id := range n.ids {
+		e := protocol.EndedLog{Instance: id}
+		for _, s := range p.Sealed {
+			if s.Instance == id {
+				e.Index = s.Index
+			}
+		}
+		ended = append(ended, e)
+	}
+	return ended
 }
 
 // Begun says that the records of a Submit are durable.
@@ -232,8 +326,10 @@ func (n *Instances[I]) Begun() { n.beginning-- }
 func (n *Instances[I]) Beginning() bool { return n.beginning > 0 }
 
 // begin makes an instance that begins at a base. The log must have records before the instance's
-// own.
-func (n *Instances[I]) begin(base protocol.Base, id protocol.InstanceID) (i I, records []wal.Record, err error) {
+// own. sealed: it begins behind a seal.
+func (n *Instances[I]) begin(
+	base protocol.Base, id protocol.InstanceID, sealed bool,
+) (i I, records []wal.Record, err error) {
 	u := n.pending[id]
 	delete(n.pending, id)
 	if u == nil || n.Mutant == member.MutantForgetPending {
@@ -243,7 +339,9 @@ func (n *Instances[I]) begin(base protocol.Base, id protocol.InstanceID) (i I, r
 	if err != nil {
 		return i, nil, err
 	}
-	if i, err = n.host.Make(member.InstanceLog{Instance: id, Recovered: &rec}); err != nil {
+	log := member.InstanceLog{Instance: id, Recovered: &rec, Closed: slices.Contains(n.ended, id),
+		Born: sealed && !u.written && base.Index == 0}
+	if i, err = n.host.Make(log); err != nil {
 		return i, nil, err
 	}
 	n.host.Kept(func(k *body.Kept) { k.Begin(id, &base) })
@@ -260,6 +358,9 @@ func (n *Instances[I]) Drop(id protocol.InstanceID) {
 	n.staying = slices.Concat(n.staying[:at], n.staying[at+1:])
 	n.known()
 }
+
+// Sealed reports whether an instance ended because the log was sealed: the first of the active ones begins behind it.
+func (n *Instances[I]) Sealed(id protocol.InstanceID) bool { return !n.cursor.Keyed && id < n.ids[0] }
 
 // Pending reports whether the log has something of an instance that is not active yet.
 func (n *Instances[I]) Pending(id protocol.InstanceID) bool { return n.pending[id] != nil }

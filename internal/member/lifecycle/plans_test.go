@@ -28,7 +28,9 @@ type planned struct {
 	waiting   []apply.ApplyItem // as they came out of the queue
 	applier   *apply.Applier
 	instances *Instances[protocol.InstanceID]
+	host      *mail
 	sm        *membertest.History
+	version   uint64 // of the profile with which the log begins
 }
 
 // start begins with the instances of the first moment.
@@ -42,11 +44,13 @@ func (s *planned) start() {
 		found.InForce = append(found.InForce, member.InstanceLog{Instance: id})
 	}
 	s.instances = NewInstances[protocol.InstanceID](found)
-	require.NoError(s.t, s.instances.Start(&mail{got: map[protocol.InstanceID][]uint64{}}))
+	s.host = &mail{got: map[protocol.InstanceID][]uint64{}}
+	require.NoError(s.t, s.instances.Start(s.host))
 }
 
 // entry makes an entry of a word: b a batch, c7 a membership with member 7, s5 a skip to round 5, r4 a
-// reshape to 4 instances.
+// reshape to 4 instances, x4 a seal before 4 merged instances, x0 one before a single instance, each under the next
+// profile.
 func (s *planned) entry(instance protocol.InstanceID, word string) {
 	n := 0
 	if len(word) > 1 {
@@ -67,6 +71,10 @@ func (s *planned) entry(instance protocol.InstanceID, word string) {
 		e = protocol.NewSkip(protocol.Round(n))
 	case 'r':
 		e = protocol.NewReshape(n)
+	case 'x':
+		e = protocol.NewSeal(protocol.Seal{Profile: protocol.Profile{Version: s.version + 1, Core: fmt.Sprint("core of ", n)},
+			Members:   s.begin.Config,
+			Instances: max(1, n), Merged: n > 0})
 	}
 	e.Seal(index, 1, make([]byte, protocol.HeadSize))
 	s.logs[instance] = append(log, e)
@@ -98,11 +106,35 @@ func (s *planned) carryOut() string {
 			fmt.Fprintf(&b, "; %d after round %d with members %v", id, base.Round, base.Config.All())
 		}
 		if !changed {
-			b.WriteString(" (it is carried out)")
+			b.WriteString(" (not carried out now)")
 		}
 		b.WriteString("\n")
 	}
-	return b.String()
+	for _, v := range s.queue.TakeVoid() {
+		fmt.Fprintf(&b, "void: the seal at %d of instance %d\n", v.Index, v.Instance)
+	}
+	return b.String() + s.asked()
+}
+
+// asked is what the instances asked of the member.
+func (s *planned) asked() (out string) {
+	for _, line := range s.host.log {
+		out += line + "\n"
+	}
+	s.host.log = nil
+	return out
+}
+
+// closed says that an instance is closed.
+func (s *planned) closed(id protocol.InstanceID) string {
+	plan, err := s.instances.Closed(id)
+	require.NoError(s.t, err)
+	require.NoError(s.t, s.instances.Check())
+	if plan == nil {
+		return s.asked()
+	}
+	core := plan.Meta.Config.Profile.Core
+	return fmt.Sprintf("carried out: instances %v, core %q\n", plan.At.Instances(), core) + s.asked()
 }
 
 // apply lets the state machine apply at most so many of the items that wait. It stops at a snapshot.
@@ -158,8 +190,9 @@ func (s *planned) run(d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "begin":
 		members := []protocol.Member{{ID: 1}}
-		*s = planned{t: s.t, begin: member.Bootstrap(order.Begin(s.number(words[0]), true), members),
-			logs: map[protocol.InstanceID][]protocol.Entry{}}
+		*s = planned{t: s.t, begin: member.Bootstrap(order.Begin(s.number(words[0]), len(words) == 1), members),
+			logs: map[protocol.InstanceID][]protocol.Entry{}, version: 1}
+		s.begin.Found(protocol.Profile{Version: s.version})
 		s.start()
 	case "restart":
 		s.start()
@@ -171,6 +204,8 @@ func (s *planned) run(d *datadriven.TestData) string {
 		return fmt.Sprintf("%d entries\n", len(s.logs[instance]))
 	case "commit":
 		return s.commit(protocol.InstanceID(s.number(words[0])), s.number(words[1]), s.number(words[2])) + s.where()
+	case "closed":
+		return s.closed(protocol.InstanceID(s.number(words[0]))) + s.where()
 	case "apply":
 		most := 1 << 30
 		if len(words) > 0 {
@@ -194,7 +229,14 @@ func (s *planned) run(d *datadriven.TestData) string {
 
 func TestPlans(t *testing.T) {
 	s := &planned{t: t}
-	datadriven.RunTest(t, "testdata/plans", func(t *testing.T, d *datadriven.TestData) string {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s.t = t
+		s.runFile(path)
+	})
+}
+
+func (s *planned) runFile(path string) {
+	datadriven.RunTest(s.t, path, func(t *testing.T, d *datadriven.TestData) string {
 		s.t = t
 		return s.run(d)
 	})

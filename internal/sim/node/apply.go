@@ -61,8 +61,7 @@ func beginApplying(m *Member, meta member.Meta, skip protocol.Position) {
 	a.m, a.base, a.saves = m, meta.Cursor, member.Saved{Newest: meta.Cursor}
 	a.toApply, a.toLoops, a.toPlans = line{m: m}, line{m: m}, line{m: m}
 	a.Queue.Limit = m.Own.ApplyBytes
-	if m.Own.Merged() || m.Own.grows() {
-		a.Queue.Plans = apply.NewPlanner(&meta)
+	if a.Queue.Plans = apply.NewPlanner(&meta); a.Queue.Plans != nil {
 		a.Queue.Plans.Mutant = m.Own.MutantName()
 	}
 	a.Progress = apply.NewApplied(m.Applier)

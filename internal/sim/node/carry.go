@@ -25,6 +25,9 @@ func (s *MemberInstance) carry(t *instance.Turn) {
 	if t.AskMissing != 0 {
 		s.askMissing(t.AskMissing)
 	}
+	if t.Behind != 0 && s.Member.Up {
+		s.Member.Exchange.Missing(t.Behind, s.Instance)
+	}
 	if t.Install != nil {
 		s.Member.Body.kept.Installing(s.Instance, t.Install.Index)
 		if s.Member.Up {
@@ -79,6 +82,9 @@ func (s *MemberInstance) carryEnd(t *instance.Turn) {
 	}
 	if t.Changed && m.Up {
 		m.relink()
+	}
+	if t.Closed && m.Up {
+		m.toPlans.post(func() { m.closed(s.Instance) })
 	}
 	if t.Departed != nil {
 		s.fail(t.Departed)

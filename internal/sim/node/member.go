@@ -246,6 +246,9 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 		s, _ = m.instances.Receive(frame)
 		m.Env.Violate(m.ID, m.instances.Check())
 	}
+	if s == nil && m.instances.Sealed(msg.Instance) {
+		m.Exchange.Missing(msg.From, msg.Instance)
+	}
 	if s != nil {
 		s.message(msg, len(frame))
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/member/lifecycle"
@@ -96,9 +97,9 @@ func newMemberInstance(m *Member, instance protocol.InstanceID, c *judge.Instanc
 	return &MemberInstance{Member: m, Instance: instance, Judges: c}
 }
 
-// begin creates the instance from the recovered log.
-func (s *MemberInstance) begin(session protocol.Session, rec *protocol.Recovered) error {
-	m, set := s.Member, s.Member.Own
+// begin creates the instance from the recovered log. stands: it campaigns at once.
+func (s *MemberInstance) begin(session protocol.Session, log *member.InstanceLog, stands bool) error {
+	m, set, rec := s.Member, s.Member.Own, log.Recovered
 	core, err := set.newCore(m.ID, s.Instance, session, *rec)
 	if err != nil {
 		return err
@@ -112,12 +113,12 @@ func (s *MemberInstance) begin(session protocol.Session, rec *protocol.Recovered
 	}
 	if set.Merged() || set.grows() {
 		begin := set.begin()
-		config.Merged, config.Alone = rec, !begin.Merged()
+		config.Merged, config.Alone = rec, begin.BeginsAlone(s.Instance)
 	}
 	s.Inst = instance.NewInstance(config, s.Witness)
 	s.Hosted = instance.NewHosted(instance.HostedConfig{
 		Self: m.ID, Instance: s.Instance, Heartbeat: t.Heartbeat, Election: t.Election, Leaders: t.Leaders, Keyed: set.Keyed,
-		KeepLogBytes: set.KeepLogBytes, Mutant: set.MutantName(),
+		KeepLogBytes: set.KeepLogBytes, Closed: log.Closed, Stands: stands, Mutant: set.MutantName(),
 	}, instance.Calls{Now: m.Clock, Siblings: func() instance.Siblings { return m.Crew }, Source: s, Rounds: s}, s.Inst)
 	s.sender = instance.Sender{
 		Instance: s.Instance, Codec: config.Codec, Links: s, Now: m.Clock,

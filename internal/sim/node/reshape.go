@@ -6,6 +6,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/wal"
@@ -42,6 +43,11 @@ func (m *Member) planned() {
 
 // carryOut executes the plans that were found in committed entries.
 func (m *Member) carryOut() error {
+	for _, v := range m.Queue.TakeVoid() {
+		if s := m.Among(m.InForce, v.Instance); s != nil {
+			s.Step(protocol.Sealed{Index: v.Index})
+		}
+	}
 	for plan := m.Queue.TakePlan(); plan != nil && m.Up; plan = m.Queue.TakePlan() {
 		m.Env.Violate(m.ID, m.Env.Court.Grows(len(plan.At.Points)))
 		changed, err := m.instances.Carry(plan)
@@ -49,19 +55,39 @@ func (m *Member) carryOut() error {
 		if err != nil {
 			return err
 		}
-		if !changed {
-			continue
+		if changed {
+			m.carried(plan)
 		}
-		round := plan.At.Next.Round
-		m.Env.Count(membersReshaped)
-		if at := m.Applier.Cursor(); at.Before(&plan.At) {
-			m.Env.Count(reshapedAhead)
-		}
-		m.Env.Tracef("%s   has instances %v from round %d on", m.ID, plan.At.Instances(), round)
-		m.Env.Observer.Reshaped(m, round, len(plan.At.Points), len(plan.Begin) > 0)
-		m.relink()
 	}
 	return nil
+}
+
+// carried reports that a plan is carried out.
+func (m *Member) carried(plan *apply.PlannedAt) {
+	round := plan.At.Next.Round
+	m.Env.Count(membersReshaped)
+	if at := m.Applier.Cursor(); at.Before(&plan.At) {
+		m.Env.Count(reshapedAhead)
+	}
+	m.Env.Tracef("%s   has instances %v from round %d on", m.ID, plan.At.Instances(), round)
+	m.Env.Observer.Reshaped(m, round, len(plan.At.Points), len(plan.Begin) > 0)
+	m.relink()
+}
+
+// closed is called when an instance is closed that a seal ends. The last one lets the others begin.
+func (m *Member) closed(id protocol.InstanceID) {
+	plan, err := m.instances.Closed(id)
+	m.Env.Violate(m.ID, m.instances.Check())
+	if err != nil {
+		m.fail(err)
+	} else if plan != nil {
+		m.carried(plan)
+	}
+}
+
+// stands reports whether the member is to be the first leader of an instance that begins behind a seal.
+func (r *Running) stands(self protocol.MemberID, log *member.InstanceLog) bool {
+	return log.Born && r.Crew != nil && instance.First(r.Crew.Instances[0].status) == self
 }
 
 // Among returns the instance with that id, or nil.
@@ -101,7 +127,7 @@ func (h instancesHost) Make(log member.InstanceLog) (*MemberInstance, error) {
 	if err := s.judgeHeld(h.r.Body.Store); err != nil {
 		return nil, err
 	}
-	return s, s.begin(h.r.session, rec)
+	return s, s.begin(h.r.session, &log, h.r.stands(m.ID, &log))
 }
 
 func (h instancesHost) Grow() error { return h.r.dir.Grow() }
@@ -111,6 +137,8 @@ func (h instancesHost) Submit(records []wal.Record) { h.m.Writer.Submit(records,
 func (h instancesHost) Known(since protocol.Position, ids []protocol.InstanceID, inForce, staying []*MemberInstance) {
 	h.r.InForce, h.r.Retired, h.r.Crew = inForce, staying, &Crew{ids, since, inForce}
 }
+
+func (h instancesHost) Close(s *MemberInstance) { s.Do(s.Hosted.Close) }
 
 // Run does nothing: an instance runs when it has input.
 func (h instancesHost) Run(*MemberInstance) {}
