@@ -37,7 +37,7 @@ type SwitchPlan struct {
 	// Seal is the version of the profile under which the log continues behind a seal. 0: it is not sealed.
 	Seal uint64 `json:"seal,omitempty"`
 	// Protocol is the name of the protocol after it, Instances how many instances make its log, and Settings has the
-	// text of each of its settings that can be changed, defaults too.
+	// text of each of its settings, defaults too.
 	Protocol  string            `json:"protocol"`
 	Instances int               `json:"instances"`
 	Settings  map[string]string `json:"settings"`
@@ -105,7 +105,12 @@ func (n *Node) PlanSwitch(ctx context.Context, s Switch) (SwitchPlan, error) {
 		return SwitchPlan{}, err
 	}
 	p := SwitchPlan{Version: base.Version, Tune: does.Tune, Protocol: does.To.Name, Instances: does.Instances,
-		Settings: does.To.Texts(registry.WithInstances(does.To.Values, does.Instances))}
+		Settings: map[string]string{}}
+	for _, row := range does.To.Tunables(registry.WithInstances(does.To.Values, does.Instances)) {
+		if row.Name != common.Order.Name {
+			p.Settings[row.Name] = row.Value
+		}
+	}
 	if does.Seal != nil {
 		p.Seal = does.Seal.Profile.Version
 	}

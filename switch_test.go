@@ -80,6 +80,7 @@ func TestWhatCannotBeSwitched(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{uint64(1), uint64(2), "multi-paxos", 1, "2"},
 		[]any{plan.Version, plan.Seal, plan.Protocol, plan.Instances, plan.Settings["relays"]})
+	require.Equal(t, "majority", plan.Settings["quorums"])
 	require.Equal(t, before, n.Status().Profile)
 }
 

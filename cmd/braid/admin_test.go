@@ -13,7 +13,7 @@ func TestNoAnswerInTime(t *testing.T) {
 	require.NoError(t, err)
 	defer silent.Close()
 	for command, args := range map[string]string{
-		"tune": "lease-reads=true", "reshape": "--instances=2", "zones": "m1=a",
+		"tune": "lease-reads=true", "reshape": "--instances=2", "zones": "m1=a", "switch": "iss",
 	} {
 		_, stderr, code := call(command, args, "--endpoints="+silent.Addr().String(), "--timeout=50ms")
 		require.Equal(t, exitFailed, code)

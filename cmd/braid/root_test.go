@@ -59,6 +59,10 @@ func TestWrongUse(t *testing.T) {
 		{"reshape", "--instances 0: it is 1 to 64"},
 		{"tune lease-reads", `"lease-reads" is not NAME=VALUE`},
 		{"tune code-k=1 code-k=2", "code-k is there twice"},
+		{"switch", "requires at least 1 arg"},
+		{"switch relays=2", `"relays=2": the protocol comes first`},
+		{"switch iss relays", `"relays" is not NAME=VALUE`},
+		{"switch iss --dryrun", "did you mean --dry-run?"},
 		{"reshape --instances 65", "--instances 65: it is 1 to 64"},
 		{"reshape --instances 2 --user root", "--user: it is NAME:PASSWORD"},
 		{"reshape --instance 2", "did you mean --instances?"},
@@ -84,6 +88,9 @@ func TestFlagsOfMembersAreNotTuned(t *testing.T) {
 		_, stderr, code := call("tune", "--endpoints=127.0.0.1:1", "election-timeout=5s", name+"=1")
 		require.Equal(t, exitFailed, code)
 		require.Equal(t, "braid tune: "+name+": it is a flag of each member: restart the member with it\n", stderr)
+		_, stderr, code = call("switch", "iss", "--endpoints=127.0.0.1:1", name+"=1")
+		require.Equal(t, exitFailed, code)
+		require.Equal(t, "braid switch: "+name+": it is a flag of each member: restart the member with it\n", stderr)
 	}
 }
 

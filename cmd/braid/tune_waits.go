@@ -25,6 +25,14 @@ const (
 // waiting runs the change of a command, and says meanwhile on standard error for what it waits. instances: see
 // changeWaits.
 func (f *adminFlags) waiting(cmd *cobra.Command, instances int, change func() error) error {
+	return f.telling(cmd, change, func(members []status.Member) string {
+		return "waits for " + changeWaits(members, instances)
+	})
+}
+
+// telling runs the change of a command, and says meanwhile on standard error what is under way, as the members' states
+// show it.
+func (f *adminFlags) telling(cmd *cobra.Command, change func() error, what func([]status.Member) string) error {
 	o := status.Options{Endpoints: f.endpoints, Timeout: waitAnswer}
 	o.User, o.Password, _ = strings.Cut(f.user, ":")
 	var err error
@@ -37,7 +45,7 @@ func (f *adminFlags) waiting(cmd *cobra.Command, instances int, change func() er
 	go func() {
 		defer close(done)
 		tellWaits(ctx, every.C, cmd.ErrOrStderr(), cmd.CommandPath(), func() string {
-			return changeWaits(status.Ask(ctx, o), instances)
+			return what(status.Ask(ctx, o))
 		})
 	}()
 	err = change()
@@ -46,7 +54,7 @@ func (f *adminFlags) waiting(cmd *cobra.Command, instances int, change func() er
 	return err
 }
 
-// tellWaits writes a line of a command each time that it finds another reason to wait.
+// tellWaits writes a line of a command each time that it finds something else under way.
 func tellWaits(ctx context.Context, every <-chan time.Time, w io.Writer, command string, find func() string) {
 	for last := ""; ; {
 		select {
@@ -55,7 +63,7 @@ func tellWaits(ctx context.Context, every <-chan time.Time, w io.Writer, command
 		case <-every:
 		}
 		if why := find(); ctx.Err() == nil && why != last {
-			fmt.Fprintf(w, "%s: waits for %s\n", command, why)
+			fmt.Fprintf(w, "%s: %s\n", command, why)
 			last = why
 		}
 	}

@@ -42,7 +42,7 @@ func TestWhatATuneWaitsFor(t *testing.T) {
 // TestAReasonToWaitIsSaidOnce: until it is another one, and not after the end.
 func TestAReasonToWaitIsSaidOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	reasons, every := []string{"a leader", "a leader", "m2 to apply profile 2", "the leader"}, make(chan time.Time, 4)
+	reasons, every := []string{"waits for a leader", "waits for a leader", "seals", "the leader"}, make(chan time.Time, 4)
 	for range reasons {
 		every <- time.Time{}
 	}
@@ -54,5 +54,5 @@ func TestAReasonToWaitIsSaidOnce(t *testing.T) {
 		}
 		return why
 	})
-	require.Equal(t, "braid tune: waits for a leader\nbraid tune: waits for m2 to apply profile 2\n", out.String())
+	require.Equal(t, "braid tune: waits for a leader\nbraid tune: seals\n", out.String())
 }
