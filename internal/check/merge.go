@@ -15,6 +15,12 @@ type Merge struct {
 	fresh  uint64  // the lowest instance that never existed
 	// alone: the log has one instance and no rounds yet. Then each entry covers a position.
 	alone bool
+	// seals are decided, without a verdict, in their order. See sealed.go.
+	seals []openSeal
+	// ends are the last entries of the instances in the global log, if the log is sealed; else nil. next is its part
+	// behind the seal then.
+	ends map[uint64]uint64
+	next *Merge
 }
 
 // shape has the active instances from a round on, ascending.
@@ -43,6 +49,7 @@ type Slots struct {
 	Covers  uint64
 	// Instances is the number of instances from the next round on; 0: as many as before.
 	Instances int
+	Seal      *Seal // nil: it is none
 }
 
 // Cut is a place in the global log: the next slot, the number of covered positions, and the last consumed entry of
@@ -56,13 +63,19 @@ type Cut struct {
 // NewMerge returns the judge of a global log that is merged from the given number of instances. alone: it begins
 // without rounds. The first change to several instances is the end of round 1 then.
 func NewMerge(instances int, alone bool) *Merge {
-	w := &Merge{logs: map[uint64]*mergedLog{}, fresh: 1, alone: alone}
-	first := shape{start: 1, known: true, points: make([]uint64, instances)}
+	w := &Merge{fresh: 1, alone: alone}
+	w.open(instances, 0, 0)
+	return w
+}
+
+// open begins with a number of instances, after a round and a position.
+func (w *Merge) open(instances int, round, position uint64) {
+	w.logs = map[uint64]*mergedLog{}
+	first := shape{start: round + 1, known: true, points: make([]uint64, instances), position: position}
 	for range instances {
-		first.instances = append(first.instances, w.begin(0))
+		first.instances = append(first.instances, w.begin(round))
 	}
 	w.shapes = []shape{first}
-	return w
 }
 
 // begin adds a new instance, which begins after a round.
@@ -74,6 +87,9 @@ func (w *Merge) begin(after uint64) uint64 {
 
 // Decide records the next entry that an instance decided.
 func (w *Merge) Decide(instance uint64, s Slots) {
+	if w = w.of(instance); w.ends != nil {
+		s.Seal, s.Instances = nil, 0 // it is void
+	}
 	l := w.logs[instance]
 	if w.alone {
 		s = w.decideAlone(s)
@@ -85,8 +101,11 @@ func (w *Merge) Decide(instance uint64, s Slots) {
 	}
 	l.filled = append(l.filled, filled)
 	l.places = append(l.places, l.places[last]+s.Covers)
-	if s.Covers > 0 || s.Instances > 0 {
+	if s.Covers > 0 || s.Instances > 0 || s.Seal != nil {
 		l.wanted = uint64(last + 1)
+	}
+	if s.Seal != nil {
+		w.meet(instance, uint64(last+1), filled, s.Seal)
 	}
 	if s.Instances > 0 {
 		w.reshape(filled, s.Instances)
@@ -99,7 +118,7 @@ func (w *Merge) decideAlone(s Slots) Slots {
 		w.alone = false
 		return s // it fills round 1
 	}
-	return Slots{Covers: max(1, s.Covers)}
+	return Slots{Covers: max(1, s.Covers), Seal: s.Seal}
 }
 
 // reshape records the number of instances after a round. The first one is always active, and only its entries change
@@ -115,11 +134,13 @@ func (w *Merge) reshape(after uint64, instances int) {
 
 // Shapes are the numbers of instances that were decided, in order, each with the round from which it
 // is active.
-func (w *Merge) Shapes() iter.Seq2[int, uint64] {
-	return func(yield func(int, uint64) bool) {
-		for i := range w.shapes {
-			if !yield(len(w.shapes[i].instances), w.shapes[i].start) {
-				return
+func (w *Merge) Shapes() iter.Seq2[int, Start] {
+	return func(yield func(int, Start) bool) {
+		for part := 0; w != nil; part, w = part+1, w.next {
+			for i := range w.shapes {
+				if !yield(len(w.shapes[i].instances), Start{part, w.shapes[i].start}) {
+					return
+				}
 			}
 		}
 	}
@@ -128,17 +149,21 @@ func (w *Merge) Shapes() iter.Seq2[int, uint64] {
 // End is the last entry of a retired instance that is part of the global log. Later entries of it
 // are void.
 func (w *Merge) End(instance uint64) uint64 {
+	w = w.of(instance)
 	for i := 1; i < len(w.shapes); i++ {
 		if before, s := &w.shapes[i-1],
 			&w.shapes[i]; slices.Contains(before.instances, instance) && !slices.Contains(s.instances, instance) {
 			return w.logs[instance].consumed(s.start - 1)
 		}
 	}
+	if w.ends != nil {
+		return w.ends[instance]
+	}
 	return ^uint64(0)
 }
 
 // Wanted is the last entry of an instance that covers a position. Decided entries up to there must be consumed soon.
-func (w *Merge) Wanted(instance uint64) uint64 { return w.logs[instance].wanted }
+func (w *Merge) Wanted(instance uint64) uint64 { return w.of(instance).logs[instance].wanted }
 
 // shapeAt returns the shape of a round, completed.
 func (w *Merge) shapeAt(round uint64) (*shape, error) {
@@ -223,7 +248,7 @@ func (w *Merge) atAlone(c Cut, added []uint64) (Cut, error) {
 	if len(added) != 1 || added[0] >= uint64(len(l.filled)) || l.filled[added[0]] > 0 {
 		return c, fmt.Errorf("N2: entries %v are added where there are no rounds; decided are %d", added, len(l.filled)-1)
 	}
-	c.Points[0], c.Position = added[0], l.places[added[0]]
+	c.Points[0], c.Position = added[0], c.Position+l.places[added[0]]
 	return c, nil
 }
 
@@ -245,7 +270,8 @@ func (l *mergedLog) consumed(rounds uint64) uint64 {
 
 // Member judges the place of a member that has added the given number of entries of each instance: see At.
 func (w *Merge) Member(member uint64, added, after []uint64, at Cut) error {
-	want, err := w.At(at.Round, added, after)
+	w.Settle()
+	want, err := w.of(at.Instances[0]).At(at.Round, added, after)
 	if err != nil {
 		return fmt.Errorf("member %x: %w", member, err)
 	}

@@ -79,7 +79,7 @@ func TestMergeOfOtherInstances(t *testing.T) {
 		"what 2 and 3 decided later is void")
 	var shapes []int
 	for n, start := range w.Shapes() {
-		shapes = append(shapes, n, int(start))
+		shapes = append(shapes, n, int(start.Round))
 	}
 	require.Equal(t, []int{2, 1, 3, 3, 1, 4}, shapes)
 	require.EqualValues(t, 4, w.Wanted(1))

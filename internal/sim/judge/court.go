@@ -5,7 +5,6 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/erasure"
-	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/protocol"
 )
@@ -40,21 +39,23 @@ type Court struct {
 	Weave *check.Merge
 	// Profiles judges the settings that members share, as the first instance decides them.
 	Profiles *check.Profiles
-	// Executed is the highest slot up to which any member has applied the global log.
-	Executed order.Slot
+	// Executed is the last place up to which any member has applied the global log.
+	Executed Place
 
 	rules  Rules
 	base   *world.Base
 	shapes []shape                   // the numbers of instances from which the global log was merged, in order
 	met    map[protocol.Index]uint64 // digests of snapshots at an index
+	// counted are the seals whose verdict is that they count, while Settle runs.
+	counted []counted
 }
 
 // NewCourt returns the judges of a run in which nothing has happened yet.
 func NewCourt(rules Rules, base *world.Base) *Court {
 	c := &Court{
-		rules: rules, base: base, Weave: check.NewMerge(rules.Instances, rules.Single), met: map[protocol.Index]uint64{},
+		rules: rules, base: base, Weave: check.NewMerge(max(1, rules.Instances), rules.Single || rules.Instances == 0), met: map[protocol.Index]uint64{},
 	}
-	c.Profiles = check.NewProfiles(rules.First.Profile.Version, rules.First.Profile.Values.String())
+	c.Profiles = check.NewProfiles(rules.First.Profile.Version, textOf(&rules.First.Profile))
 	c.First, c.shapes = c.Of(protocol.FirstInstance), []shape{{instances: max(1, rules.Instances)}}
 	return c
 }
@@ -74,6 +75,10 @@ func (c *Court) Of(instance protocol.InstanceID) *Instance { return c.With(insta
 
 // With is Of for an instance with this first membership. It uses that only if there is no judge yet.
 func (c *Court) With(instance protocol.InstanceID, first *protocol.Config) *Instance {
+	if j := c.Find(instance); j != nil {
+		return j
+	}
+	c.Settle()
 	if j := c.Find(instance); j != nil {
 		return j
 	}
@@ -112,13 +117,17 @@ func (c *Court) Configure(j *Instance, config *protocol.Config) error {
 
 // End records that an instance is retired. The bodies of its void entries are not needed.
 func (c *Court) End(j *Instance) error {
+	c.end(j)
+	return c.configureEnded(c.First)
+}
+
+func (c *Court) end(j *Instance) {
 	j.Ended, j.last = true, c.Weave.End(uint64(j.ID))
 	for _, i := range j.Bodies.Live() {
 		if i > j.last {
 			j.Bodies.Drop(i)
 		}
 	}
-	return c.configureEnded(c.First)
 }
 
 // configureEnded passes a membership that the first instance has decided to the judges of retired instances. A

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
@@ -12,16 +13,36 @@ import (
 // reached it.
 type shape struct {
 	instances int
-	round     protocol.Round
+	start     check.Start
 	at        time.Duration
 }
 
-// Reached records that a member has applied the global log up to a round. It may pass several changes of the number
+// Place is a place in the global log: a slot in a part of it. Each seal begins a part.
+type Place struct {
+	Part int
+	order.Slot
+}
+
+// Compare orders places as the global log does.
+func (p Place) Compare(o Place) int { return cmp.Or(cmp.Compare(p.Part, o.Part), p.Slot.Compare(o.Slot)) }
+
+// PlaceOf is the place of a cursor.
+func (c *Court) PlaceOf(at *order.Cursor) Place {
+	return Place{c.Weave.Part(uint64(at.Points[0].Instance)), at.Next}
+}
+
+// Merged reports whether positions in the global log are judged.
+func (c *Court) Merged() bool { return c.rules.Merged }
+
+// Reached records that a member has applied the global log up to a place. It may pass several changes of the number
 // of instances at once.
-func (c *Court) Reached(round protocol.Round) {
+func (c *Court) Reached(at *order.Cursor) {
+	p := c.PlaceOf(at)
+	here := check.Start{Part: p.Part, Round: uint64(p.Round)}
 	for n, start := range c.Weave.Shapes() {
-		if last := c.shapes[len(c.shapes)-1]; start > uint64(last.round) && start <= uint64(round) && n != last.instances {
-			c.shapes = append(c.shapes, shape{n, protocol.Round(start), c.base.Now()})
+		if last := c.shapes[len(c.shapes)-1]; start.Compare(last.start) > 0 && start.Compare(here) <= 0 &&
+			n != last.instances {
+			c.shapes = append(c.shapes, shape{n, start, c.base.Now()})
 		}
 	}
 }
@@ -40,8 +61,9 @@ func (c *Court) Place(member protocol.MemberID, at, base *order.Cursor,
 		has = append(has, uint64(added(p.Instance)))
 		after = append(after, uint64(base.Point(p.Instance).Round))
 	}
-	if c.Executed.Compare(at.Next) < 0 {
-		c.Executed = at.Next
+	c.Settle()
+	if p := c.PlaceOf(at); c.Executed.Compare(p) < 0 {
+		c.Executed = p
 	}
 	return c.Weave.Member(uint64(member), has, after, cut)
 }

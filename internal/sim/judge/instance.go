@@ -29,23 +29,34 @@ type Instance struct {
 	ReadIn protocol.Term
 
 	profile uint64 // the version of the last profile; not of the first instance
+	sealed  bool   // it begins behind a seal
 
 	electorates electorates
 	sections    map[protocol.Index]string // the sections that members derived from the log up to an index
 }
 
-// Decided is a decided membership, and the time of the decision.
+// Decided is a decided membership, its index, and the time of the decision.
 type Decided struct {
 	Config protocol.Config
+	Index  uint64
 	At     time.Duration
 }
 
 // Last returns the last decided membership.
 func (j *Instance) Last() *protocol.Config { return &j.Configs[len(j.Configs)-1].Config }
 
+// configAt returns the membership that was decided up to an index.
+func (j *Instance) configAt(index uint64) *protocol.Config {
+	for i := len(j.Configs) - 1; ; i-- {
+		if d := &j.Configs[i]; i == 0 || d.Index <= index {
+			return &d.Config
+		}
+	}
+}
+
 // leave records a decided membership, and the members that it removes forever.
 func (j *Instance) leave(config *protocol.Config, now time.Duration) {
-	j.Configs = append(j.Configs, Decided{*config, now})
+	j.Configs = append(j.Configs, Decided{*config, j.Ledger.Decided(), now})
 	for _, id := range config.Removed {
 		if !config.Voter(id) {
 			j.Left[id] = true

@@ -29,6 +29,8 @@ func (c *Court) Done(by protocol.MemberID, op *cluster.Operation, began time.Dur
 		if !slices.ContainsFunc(c.First.Configs, func(d Decided) bool { return d.Config.Profile.Equal(p) }) {
 			return fmt.Errorf("answers that version %d of the profile is active, which was not decided", p.Version)
 		}
+	case cluster.Switch:
+		return c.Profile(&op.Seal.Profile, 0)
 	case cluster.TransferLeader:
 		if op.To != 0 && !c.First.Led[op.To] && !c.First.Core.Judged.ManyLead && !c.First.Core.Judged.ByKey {
 			return fmt.Errorf("answers that %s leads, which was never elected", op.To)

@@ -10,14 +10,17 @@ import (
 // and the others follow it, perhaps over several versions at once.
 func (c *Court) decideProfile(j *Instance, p *protocol.Profile) error {
 	if j == c.First {
-		return c.Profiles.Decide(p.Version, p.Values.String())
+		return c.Profiles.Decide(p.Version, textOf(p))
 	}
 	if p.Version < j.profile {
 		return fmt.Errorf("P1: instance %d goes back from version %d of the profile to %d", j.ID, j.profile, p.Version)
 	}
 	j.profile = p.Version
-	return c.Profiles.Has(p.Version, p.Values.String())
+	return c.Profiles.Has(p.Version, textOf(p))
 }
+
+// textOf is the content of a profile.
+func textOf(p *protocol.Profile) string { return p.Core + " " + p.Values.String() }
 
 // Grows judges that the log of one instance gets others only once it has a profile: before that, a member may run an
 // earlier version, which ignores the change.
@@ -43,5 +46,5 @@ func (c *Court) Profile(p *protocol.Profile, was uint64) error {
 	if p.Version < was {
 		return fmt.Errorf("P1: goes back from version %d of the profile to %d", was, p.Version)
 	}
-	return c.Profiles.Has(p.Version, p.Values.String())
+	return c.Profiles.Has(p.Version, textOf(p))
 }

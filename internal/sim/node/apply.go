@@ -218,7 +218,7 @@ func (w applyWorld) Reshaped(a *apply.Applier, installed *member.Meta) error {
 	}
 	at := a.Cursor()
 	m.Body.kept.Applied(&at)
-	m.Env.Court.Reached(at.Next.Round)
+	m.Env.Court.Reached(&at)
 	return nil
 }
 

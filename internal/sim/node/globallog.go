@@ -15,7 +15,7 @@ var slotsSkipped = count.New("skips", "skips", count.Merged)
 
 // Named returns the instance's name for the trace, if there may be several.
 func (w *Environment) Named(instance protocol.InstanceID) string {
-	if w.Set.Instances == 0 {
+	if w.Set.Instances == 0 && !w.Set.Switches {
 		return ""
 	}
 	return fmt.Sprintf(" of instance %d", instance)
@@ -81,7 +81,7 @@ func (s *MemberInstance) judgeCut(at protocol.Index) {
 
 // Gap returns the instance that is behind in the global log on this member; "" if none is.
 func (m *Member) Gap() string {
-	if !m.Env.Set.Merged() {
+	if !m.Env.Court.Merged() {
 		return ""
 	}
 	at := m.Applier.Cursor()

@@ -18,7 +18,7 @@ import (
 
 // Behind reports whether the member is down, or has not applied all decided entries.
 func (m *Member) Behind() bool {
-	if !m.Up || m.Sick() || m.Env.Set.Merged() && m.Gap() != "" {
+	if !m.Up || m.Sick() || m.Gap() != "" {
 		return true
 	}
 	if m.Machines.Behind() {

@@ -76,7 +76,6 @@ func (m *Member) open(r *Running, dir *datadir.Opened) error {
 	}
 	r.Handshakes.Begin(m.Clock(), m.Env.Set.Election, dir.Instances.InForce, m.Given)
 	r.silent = r.Handshakes.Waits(m.Clock()) > 0
-	r.MemberInstance = r.InForce[0]
 	return judgeRetired(m, r)
 }
 

@@ -21,7 +21,7 @@ func (m *Member) JudgeLastProfile() error {
 		return nil
 	}
 	config := m.Applier.Config()
-	if err := m.Env.Court.FollowsProfile(FirstInstance, &config.Profile); err != nil {
+	if err := m.Env.Court.FollowsProfile(m.Instance, &config.Profile); err != nil {
 		return err
 	}
 	if !m.Settled() {

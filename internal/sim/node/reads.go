@@ -5,9 +5,9 @@ import (
 
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/intake"
-	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/judge"
 )
 
 // Reads at a member, and their judges.
@@ -21,8 +21,8 @@ type readers struct {
 }
 
 type reader struct {
-	// floor is the highest position in the global log that any member had applied at the request.
-	floor order.Slot
+	// floor is the last place in the global log that any member had applied at the request.
+	floor judge.Place
 	// accepted is everything that was accepted by then; nil: the client does not need to see it.
 	accepted *history.AcceptedWrites
 	done     func(ok bool)
@@ -77,7 +77,7 @@ func (r *Running) readDone() {
 // judgeRead checks that a read sees everything that any member applied before the request (N3).
 func judgeRead(m *Member, r *reader) {
 	cursor, _ := m.Progress.At()
-	if at := cursor.Next; at.Compare(r.floor) < 0 {
+	if at := m.Env.Court.PlaceOf(&cursor); at.Compare(r.floor) < 0 {
 		m.Env.Violate(m.ID, fmt.Errorf("N3: a read is answered at round %d of instance %d; when it was asked for %d of %d was executed",
 			at.Round, at.Instance, r.floor.Round, r.floor.Instance))
 	}

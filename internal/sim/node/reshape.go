@@ -119,6 +119,9 @@ func (h instancesHost) Make(log member.InstanceLog) (*MemberInstance, error) {
 	m, rec := h.m, log.Recovered
 	s := newMemberInstance(m, log.Instance, m.Env.Court.With(log.Instance, &rec.Base.Config))
 	s.Noted = rec.State.Commit
+	if !m.Strange() && !m.Misled && !m.Apart {
+		m.Env.Violate(m.ID, s.Judges.Begins(&rec.Base))
+	}
 	if m.Up { // otherwise it was reported before
 		if err := s.Judges.Ledger.Start(m.Judged(), s.Judges.Found(rec)); err != nil {
 			return nil, err
@@ -136,6 +139,7 @@ func (h instancesHost) Submit(records []wal.Record) { h.m.Writer.Submit(records,
 
 func (h instancesHost) Known(since protocol.Position, ids []protocol.InstanceID, inForce, staying []*MemberInstance) {
 	h.r.InForce, h.r.Retired, h.r.Crew = inForce, staying, &Crew{ids, since, inForce}
+	h.r.MemberInstance = inForce[0]
 }
 
 func (h instancesHost) Close(s *MemberInstance) { s.Do(s.Hosted.Close) }

@@ -334,7 +334,7 @@ func (s *Settings) GatherTime() time.Duration {
 // Rules returns the settings of the judges.
 func (s *Settings) Rules() judge.Rules {
 	return judge.Rules{
-		Of: s.instanceRules, Instances: s.Instances, Merged: s.Merged(), Single: s.Single, First: s.firstConfig(),
+		Of: s.instanceRules, Instances: s.Instances, Merged: s.Merged() || s.Switches, Single: s.Single, First: s.firstConfig(),
 	}
 }
 

@@ -207,8 +207,10 @@ func (c *Witness) decided(e *protocol.Entry) error {
 	if e.Kind == protocol.EntryGroup && e.BodySize > 0 {
 		w.Count(BodiesByLanes)
 	}
-	if w.Set.Merged() {
-		w.Court.Weave.Decide(uint64(c.Part.Instance), judge.SlotOf(e))
+	if w.Court.Merged() {
+		if err := w.Court.Order(c.Part.Judges, e); err != nil {
+			return err
+		}
 	}
 	if e.Kind == protocol.EntryBatch && e.Applicable() {
 		if err := e.CheckProposal(); err != nil {
