@@ -8,7 +8,8 @@
 //
 // How to read: history.go (what clients observed) and linear.go (linearizability); ledger.go and copy.go (what
 // members wrote, voted and decided); bodies.go and bodies_decide.go (the forms of large values on disks); sequence.go
-// (what members applied); merge.go, sealed.go (the order of merged instances); profiles.go (the settings that members share).
+// (what members applied); merge.go, sealed.go (the order of merged instances); profiles.go (the settings that members
+// share).
 //
 // Imports nothing of braid.
 package check

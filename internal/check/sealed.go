@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A seal that counts ends the global log, and all instances: the log continues behind it in others. A Merge is one
-// part of the log then, and the next part is another one. Rounds begin again in each part, positions go on.
+// A seal that counts ends all instances: the log continues behind it in others. A Merge is one part of the log then,
+// and the next part is another one. Rounds begin again in each part, positions do not.
 
 // Seal is the effect of an entry that seals the log.
 type Seal struct {
@@ -26,7 +26,9 @@ type Start struct {
 }
 
 // Compare orders starts as the log does.
-func (s Start) Compare(o Start) int { return cmp.Or(cmp.Compare(s.Part, o.Part), cmp.Compare(s.Round, o.Round)) }
+func (s Start) Compare(o Start) int {
+	return cmp.Or(cmp.Compare(s.Part, o.Part), cmp.Compare(s.Round, o.Round))
+}
 
 // openSeal is a seal without a verdict.
 type openSeal struct {

@@ -36,7 +36,7 @@ func TestASealEndsTheRound(t *testing.T) {
 	require.NoError(t, w.Member(1, []uint64{2, 3}, zero, Cut{Round: 3, Instance: 1, Position: 4,
 		Instances: []uint64{1, 2}, Points: []uint64{2, 3}}))
 	require.NoError(t, w.Member(1, zero, []uint64{1, 1}, Cut{Round: 2, Instance: 3, Position: 6,
-		Instances: []uint64{3, 4}, Points: []uint64{0, 0}}), "rounds begin again, positions go on")
+		Instances: []uint64{3, 4}, Points: []uint64{0, 0}}), "rounds begin again, positions do not")
 	decide(w, 3, batch)
 	decide(w, 4, config, skipTo(2))
 	require.NoError(t, w.Member(1, []uint64{1, 2}, []uint64{1, 1}, Cut{Round: 3, Instance: 3, Position: 8,
@@ -52,7 +52,8 @@ func TestASealOfOneInstance(t *testing.T) {
 	decide(w, 1, batch, batch)
 	require.Len(t, w.Settle(), 1)
 	require.EqualValues(t, 4, w.End(1))
-	require.NoError(t, w.Member(1, []uint64{0}, []uint64{0}, Cut{Position: 5, Instances: []uint64{2}, Points: []uint64{0}}))
+	require.NoError(t, w.Member(1, []uint64{0}, []uint64{0}, Cut{Position: 5, Instances: []uint64{2},
+		Points: []uint64{0}}))
 	merged, _ := sealTo(2, true, 2)
 	decide(w, 2, noop, merged, batch)
 	require.Len(t, w.Settle(), 1)

@@ -45,10 +45,14 @@ func (s *Settings) chooseEpochs(d draw.Chance) {
 // EpochTime is the maximal time until the slot of a proposal is reached: two epochs may have to be decided first,
 // slot after slot, each within the time piece.
 func EpochTime(w *World, piece time.Duration) time.Duration {
-	if !w.Set.Protocol.Core.Judged.ManyLead {
+	own := w.Set.Core.Own
+	if p := &w.Court.First.Last().Profile; p.Core != "" {
+		own = p.Values
+	}
+	if !w.Court.First.Core.Judged.ManyLead {
 		return 0
 	}
-	return time.Duration(2*len(w.Members)*epochs.Setting.In(w.Set.Core.Own).MinSlots) * piece
+	return time.Duration(2*len(w.Members)*epochs.Setting.In(own).MinSlots) * piece
 }
 
 func (s *Settings) describeEpochs() string {

@@ -56,7 +56,7 @@ func copyHot(w *World, m *node.Member) {
 	}
 	c := &runningCopy{
 		disk: m.Disk.Crash(w.Rand), saved: m.Saved, life: m.Life,
-		last: max(m.Last(), m.Snapped.Point(node.FirstInstance).Index),
+		last: max(m.Last(), m.Snapped.Point(m.Instance).Index),
 	}
 	w.Tracef("FAULT the disk of %s is copied, up to %d", m.ID, c.last)
 	var gone *node.Member
@@ -153,5 +153,5 @@ func watchDoubt(w *World, m *node.Member) {
 // has already proposed.
 func mute(w *World, from, to protocol.MemberID) bool {
 	d := w.Member(from).Doubt
-	return d != nil && (d.Leader.ID != to || w.Set.Protocol.Core.Judged.ManyLead)
+	return d != nil && (d.Leader.ID != to || w.Court.First.Core.Judged.ManyLead)
 }

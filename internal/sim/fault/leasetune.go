@@ -42,7 +42,7 @@ func tuneLease(w *World, d draw.Chance, l *node.Member) {
 	if len(others) < 2 || w.held != nil {
 		return
 	}
-	profile := l.Of(node.FirstInstance).Witness.Latest.Config.Profile
+	profile := l.Witness.Latest.Config.Profile
 	v := profile.Values
 	if profile.Version == 0 {
 		v = values(&w.Set.Core)

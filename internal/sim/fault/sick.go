@@ -39,7 +39,7 @@ func (s *Settings) drawStateDamage(d draw.Chance) {
 // may decide.
 func durableElsewhere(w *World, m *node.Member) bool {
 	return slices.ContainsFunc(w.Except(m), func(o *node.Member) bool {
-		return m.Up && o.Up && o.Inst.Core().Status().Durable >= m.Applied(node.FirstInstance)
+		return m.Up && o.Up && o.Inst.Core().Status().Durable >= m.Applied(m.Instance)
 	})
 }
 
@@ -51,7 +51,7 @@ func SpoilState(w *World, m *node.Member) {
 		w.Set.Nodes == 1 { // no other member has the state
 		return
 	}
-	if (w.Set.Protocol.Core.Judged.ManyLead || w.Set.Flexible()) && !durableElsewhere(w, m) {
+	if (w.Court.First.Core.Judged.ManyLead || w.Set.Flexible()) && !durableElsewhere(w, m) {
 		return
 	}
 	w.Count(statesDamaged)

@@ -17,13 +17,13 @@ func init() {
 // transferLeadership asks the leader, or any other member, to transfer leadership, as an operator does. Members also
 // transfer leadership without an operator: see instance.LeaderPreference.
 func transferLeadership(w *World, m *node.Member) {
-	instance := w.Court.All[w.Among(len(w.Court.All))].ID
+	instance := w.someInstance()
 	if leader := w.LeaderOf(instance); leader != nil && w.Chance(0.6) {
 		m = leader
 	}
 	to := protocol.MemberID(w.Pick(w.Set.Nodes + 1))
 	w.Tracef("FAULT %s is told to hand leadership%s to %s", m.ID, w.Named(instance), to)
-	if instance == node.FirstInstance {
+	if instance == w.Court.First.ID {
 		w.Ask(m, cluster.Operation{Kind: cluster.TransferLeader, To: to},
 			w.Between(w.Set.Election, 10*w.Set.Election), func(error) {})
 		return

@@ -85,7 +85,7 @@ func tune(w *World) {
 		tuneLease(w, d, l)
 		return
 	}
-	profile := l.Of(node.FirstInstance).Witness.Latest.Config.Profile
+	profile := l.Witness.Latest.Config.Profile
 	askTune(w, l, turned(w, d, &profile))
 	if d.Yes(0.2) {
 		askTune(w, memberToAsk(w), turned(w, d, &profile))

@@ -53,7 +53,8 @@ type Court struct {
 // NewCourt returns the judges of a run in which nothing has happened yet.
 func NewCourt(rules Rules, base *world.Base) *Court {
 	c := &Court{
-		rules: rules, base: base, Weave: check.NewMerge(max(1, rules.Instances), rules.Single || rules.Instances == 0), met: map[protocol.Index]uint64{},
+		rules: rules, base: base, Weave: check.NewMerge(max(1, rules.Instances), rules.Single || rules.Instances == 0),
+		met: map[protocol.Index]uint64{},
 	}
 	c.Profiles = check.NewProfiles(rules.First.Profile.Version, textOf(&rules.First.Profile))
 	c.First, c.shapes = c.Of(protocol.FirstInstance), []shape{{instances: max(1, rules.Instances)}}
@@ -87,6 +88,7 @@ func (c *Court) With(instance protocol.InstanceID, first *protocol.Config) *Inst
 	j := &Instance{
 		ID: instance, Core: rules.Core, Ledger: check.NewLedger(), Bodies: check.NewBodies(erasure.Cut),
 		Left: map[protocol.MemberID]bool{}, Led: map[protocol.MemberID]bool{}, sections: map[protocol.Index]string{},
+		lives: map[protocol.Term]int{},
 	}
 	j.Ledger.Hints, j.Ledger.Epochs, j.Ledger.Apart = judged.DecidedOnly, judged.ManyLead, judged.ByKey
 	j.Bodies.Appends = j.Ledger.Hints

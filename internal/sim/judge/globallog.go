@@ -24,7 +24,9 @@ type Place struct {
 }
 
 // Compare orders places as the global log does.
-func (p Place) Compare(o Place) int { return cmp.Or(cmp.Compare(p.Part, o.Part), p.Slot.Compare(o.Slot)) }
+func (p Place) Compare(o Place) int {
+	return cmp.Or(cmp.Compare(p.Part, o.Part), p.Slot.Compare(o.Slot))
+}
 
 // PlaceOf is the place of a cursor.
 func (c *Court) PlaceOf(at *order.Cursor) Place {

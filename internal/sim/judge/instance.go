@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
@@ -27,6 +28,8 @@ type Instance struct {
 	MustSee uint64
 	// ReadIn is the latest term at whose beginning clients read at replaced leaders.
 	ReadIn protocol.Term
+
+	lives map[protocol.Term]int // the incarnation that leads a term
 
 	profile uint64 // the version of the last profile; not of the first instance
 	sealed  bool   // it begins behind a seal
@@ -74,6 +77,19 @@ func (j *Instance) Decide(e *protocol.Entry) error {
 		j.MustSee = max(j.MustSee, uint64(e.Index))
 	}
 	return j.electorates.decide(e)
+}
+
+// Leads judges that a member leads a term in one incarnation alone (P7): in a later one it does not know what it said
+// in that term.
+func (j *Instance) Leads(term protocol.Term, life int) error {
+	was, known := j.lives[term]
+	if !known {
+		j.lives[term] = life
+	}
+	if known && was != life {
+		return fmt.Errorf("P7: its incarnation %d leads term %d, which it led in incarnation %d", life, term, was)
+	}
+	return nil
 }
 
 // Void reports whether an entry has no effect because it comes after the end of a retired instance.

@@ -103,6 +103,8 @@ func (c *Witness) judge(out *protocol.Effects) error {
 	if c.Latest.Role == protocol.Leader {
 		if judged := &c.Part.Judges.Core.Judged; judged.ManyLead || judged.ByKey {
 			leader = uint64(c.Member.ID) // it leads according to the log, in all its incarnations
+		} else if err := c.Part.Judges.Leads(c.Latest.Term, c.Member.Life); err != nil {
+			return err
 		}
 		if err := ledger.Lead(leader, uint64(c.Latest.Term)); err != nil {
 			return err
