@@ -250,7 +250,7 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 		Codec: core.Codec, Cells: core.Cells.With(own), Derive: core.Deriving(own), Proposing: c.proposing(),
 		Settings: c.settings(), Epochs: core.Settings.Text("epochs", c.choice.Values), Quorums: c.quorums().String(),
 		Kind: c.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
-		Profiled: c.profiled(), Begin: c.begin(), Grows: c.choice.Grows(), Leaders: common.Leaders.In(c.choice.Values),
+		Begin: c.begin(), Grows: c.choice.Grows(), Leaders: common.Leaders.In(c.choice.Values),
 		Heartbeat: c.Heartbeat, ElectionTimeout: c.ElectionTimeout, Depth: c.Experiment.PipelineDepth,
 		MaxBatchBytes: c.Experiment.MaxBatchBytes, MaxBatchCommands: c.Experiment.MaxBatchCommands,
 		MaxCommandBytes: c.Limits.CommandBytes, MaxPendingBytes: int64(c.Limits.PendingBytes),
@@ -266,13 +266,10 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 	if c.Experiment.NoPipeline {
 		r.Depth = 1
 	}
+	if j, ok := c.Protocol.(joining); ok {
+		r.Profiled, r.Sealed = true, j.born.Sealed
+	}
 	return r
-}
-
-// profiled reports whether the cluster that the member joins says that its log has a profile.
-func (c *config) profiled() bool {
-	_, ok := c.Protocol.(joining)
-	return ok
 }
 
 // proposing describes how the cores take proposals: as they may under any profile of the cluster.

@@ -23,8 +23,10 @@ type Running struct {
 	// Begun is with how many instances the cluster began, if it is merged from several; else 0.
 	Begun int
 	// Kind is the kind of the cluster's log, if it has a profile, else zero. A joiner uses it, whatever protocol with
-	// the same core its options name.
-	Kind LogKind
+	// the same core its options name. Sealed: the log was sealed ([Node.Switch]), Kind is what it has been since, and the
+	// options may name any protocol.
+	Kind   LogKind
+	Sealed bool
 	// Position and Index are how far the member that answered had applied, and the first instance's log there.
 	Position Position
 	Index    Index
@@ -102,15 +104,14 @@ func (o *Options) follow(found *Running) error {
 		o.Protocol = named{name, common.Instances.Set(v, found.Begun), err}
 		return nil
 	}
-	o.Protocol = joining{named{name, v, err}, found.Kind, found.Begun}
+	o.Protocol = joining{named{name, v, err}, replica.Born{Kind: found.Kind, Instances: found.Begun, Sealed: found.Sealed}}
 	return nil
 }
 
 // joining is the protocol of a member that joins a cluster, and how that cluster's log began.
 type joining struct {
 	named
-	kind  LogKind
-	begun int
+	born replica.Born
 }
 
 // ownerOf fills in the ids from the directory.

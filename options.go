@@ -132,8 +132,8 @@ func badOption(option, format string, args ...any) error {
 // config is what a member runs with: options whose defaults are filled in, and what they choose of the protocol.
 type config struct {
 	Options
-	// choice is that of the log. given is what the options name, if the log began as another protocol of the same core,
-	// and has a profile; else it is choice.
+	// choice is that with which the log began. given is what the options name. Both are of one core, unless the log was
+	// sealed. They are the same as long as the log has no profile.
 	choice, given registry.Choice
 }
 
@@ -209,23 +209,28 @@ func logKindOf(c *registry.Choice) LogKind {
 }
 
 // ofLog is the choice for the log of the member's directory, or for that of the cluster that it joins: how that began
-// counts, and not what the options name, if both are of one core and the log has a profile.
+// counts, and not what the options name, if both are of one core and the log has a profile, or if the log was sealed.
 func (o *Options) ofLog(given *registry.Choice) (registry.Choice, error) {
 	flags, guess := logKindOf(given), registry.NewGuess()
-	kind, begun := LogKind{}, 0
+	born := replica.Born{}
 	var err error
 	if j, ok := o.Protocol.(joining); ok {
-		if kind, begun = j.kind, j.begun; kind != flags && !kind.Shares(flags, guess.Core) {
+		if born = j.born; !born.Sealed && born.Kind != flags && !born.Kind.Shares(flags, guess.Core) {
 			return *given, badOption("Protocol", "is %s, and the cluster that this member is to join has a log of %s",
-				flags, kind)
+				flags, born.Kind)
 		}
 	} else if o.Dir != "" {
-		kind, begun, err = replica.BornAs(o.files(), o.Dir, flags, guess)
+		born, err = replica.BornAs(o.files(), o.Dir, flags, guess)
 	}
-	if err != nil || !kind.Shares(flags, guess.Core) {
+	kind := born.Kind
+	switch {
+	case err == nil && born.Sealed:
+		fixed := map[string]string{quorum.Setting.Name: born.Quorums, "epochs": born.Epochs}
+		return given.Began(kind.Core, kind.Order, born.Instances, fixed)
+	case err != nil || !kind.Shares(flags, guess.Core):
 		return *given, err
 	}
-	return given.As(kind.Core, kind.Order, begun)
+	return given.As(kind.Core, kind.Order, born.Instances)
 }
 
 // began lists what the options name and the log does not have, because it began otherwise.

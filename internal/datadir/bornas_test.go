@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/membertest"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
@@ -48,10 +49,10 @@ func TestTheLogSaysHowItBegan(t *testing.T) {
 			snapshots, err := OpenSnapshots(fs, filepath.Join("/d", snapshotDir))
 			require.NoError(t, err)
 			bornAs := func(flags member.LogKind) member.LogKind {
-				kind, begun, err := BornAs(fs, "/d", flags, former{})
+				born, err := BornAs(fs, "/d", flags, former{})
 				require.NoError(t, err)
-				require.Zero(t, begun)
-				return kind
+				require.Equal(t, Born{Kind: born.Kind}, born)
+				return born.Kind
 			}
 			require.Zero(t, bornAs(flags), "it has no log yet")
 			meta := member.Bootstrap(order.Begin(1, false), []protocol.Member{{ID: 1}})
@@ -78,6 +79,63 @@ func TestTheLogSaysHowItBegan(t *testing.T) {
 				{Core: "raft", Order: order.KindKeyed}, {Core: "raft", Order: order.KindSingle, Fragments: 2}} {
 				require.Zero(t, bornAs(other), "%s", other)
 			}
+		})
+	}
+}
+
+// Behind a seal flags say nothing of the log, whatever core they are for. Earlier programs do not open the directory,
+// from the entry on, or the first instance behind it, or a snapshot from there.
+func TestASealedLogSaysHowItBegan(t *testing.T) {
+	profile := protocol.Profile{Version: 1}
+	seal := protocol.Seal{Profile: profile.Next(profile.Values, 0), Instances: 1,
+		Members: protocol.Config{Members: []protocol.Member{{ID: 1, Slot: 1}}, Slots: 1}}
+	seal.Profile.Core = "multi-paxos"
+	behind := seal.Begin(&protocol.Config{Members: seal.Members.Members, Profile: profile})
+	for name, write := range map[string]func(t *testing.T, o *Opened){
+		"an entry": func(t *testing.T, o *Opened) {
+			e := protocol.NewSeal(seal)
+			e.Seal(1, 1, make([]byte, protocol.HeadSize))
+			record := member.WALRecord(1, &protocol.Record{Kind: protocol.RecordEntry, Entry: e})
+			require.NoError(t, o.Log.Append([]wal.Record{record}))
+		},
+		"an instance": func(t *testing.T, o *Opened) {
+			base := protocol.Base{Config: behind}
+			record := member.WALRecord(2, &protocol.Record{Kind: protocol.RecordBase, Base: &base})
+			require.NoError(t, o.Log.Append([]wal.Record{record}))
+		},
+		"a snapshot": func(t *testing.T, o *Opened) {
+			meta := member.Bootstrap(order.Begin(1, false), nil)
+			meta.Config, meta.Cursor.Position = behind, 3
+			require.NoError(t, o.Snapshots.Write(SnapshotHeader{Meta: meta, HasState: true}, writeState("state")))
+		},
+		"a member that joins is told": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs, raft := vfs.NewMem(), member.LogKind{Core: "raft", Order: order.KindSingle}
+			c := Config{FS: fs, Dir: "/d", Cluster: 7, Self: 1, Chance: func() uint64 { return 5 }, Begin: order.Begin(1, false),
+				Members: []protocol.Member{{ID: 1}}, Profile: profile, Machine: &membertest.History{}, Kind: raft,
+				Quorums: "majority", Sealed: write == nil, LogSegment: 1 << 16, BodySegment: 1 << 16}
+			o, err := Open(c)
+			require.NoError(t, err)
+			other := member.LogKind{Core: "iss", Order: order.KindSingle}
+			if write != nil {
+				born, err := BornAs(fs, "/d", other, former{})
+				require.NoError(t, err)
+				require.Zero(t, born)
+				id, err := readIdentity(fs, "/d", 7, 1)
+				require.NoError(t, err)
+				require.Less(t, id.Format, formatSealed)
+				write(t, o)
+			}
+			require.NoError(t, o.Close())
+			for _, flags := range []member.LogKind{raft, {Core: "multi-paxos", Order: order.KindSingle}, other} {
+				born, err := BornAs(fs, "/d", flags, former{})
+				require.NoError(t, err)
+				require.Equal(t, Born{Kind: raft, Sealed: true, Quorums: "majority"}, born)
+			}
+			id, err := readIdentity(fs, "/d", 7, 1)
+			require.NoError(t, err)
+			require.Equal(t, formatSealed, id.Format)
 		})
 	}
 }

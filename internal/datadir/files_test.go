@@ -336,7 +336,7 @@ func TestAnEarlierProgramDoesNotOpenAMergedLog(t *testing.T) {
 	id.Format = newestFormat + 1
 	require.NoError(t, writeIdentity(fs, "d", id))
 	_, _, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
-	require.ErrorContains(t, err, "has format 8, this program knows 7")
+	require.ErrorContains(t, err, "has format 9, this program knows 8")
 }
 
 // TestAnEarlierProgramDoesNotOpenALogThatHasGrown: it would apply the first instance alone. That is durable before the

@@ -67,9 +67,10 @@ type Owner struct {
 	// Quorums has the quorums of the cluster; "": majorities.
 	Quorums string
 	// Kind is the expected kind of the log; zero: it is not compared. Profile: the log has a profile from the beginning
-	// on, or other members say that it has one.
+	// on, or other members say that it has one. Sealed: they say that it had a seal.
 	Kind    member.LogKind
 	Profile bool
+	Sealed  bool
 	// Birth is the name of the state with which the member's state machine begins; "": an empty one. Join: the member
 	// joins a running cluster.
 	Birth string
@@ -105,8 +106,11 @@ const (
 	formatCells = 6
 	// formatGrown: a log that began with one instance has an entry that makes several of it, or has had several.
 	// Earlier programs would ignore that entry, and apply only the first instance.
-	formatGrown  = 7
-	newestFormat = formatGrown
+	formatGrown = 7
+	// formatSealed: the log has an entry that seals it, or had one. Earlier programs would ignore that entry, and apply
+	// what stands behind it.
+	formatSealed = 8
+	newestFormat = formatSealed
 )
 
 // Enter locks the directory for this process, checks that it belongs to this member, and begins
@@ -164,6 +168,9 @@ func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 		id.Kind = who.Kind
 	}
 	id.Profile = id.Profile || id.Incarnation == 0 && who.Profile
+	if who.Sealed {
+		id.Format = max(id.Format, formatSealed)
+	}
 	if id.Incarnation == 0 || !Founded(fs, dir) {
 		id.Founders = 0
 		if !who.Join {
@@ -282,10 +289,20 @@ func recordCells(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) 
 // not open the directory. It does nothing if that is recorded, or if the log began with a merged order.
 func Grow(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) error {
 	id, err := readIdentity(fs, dir, cluster, self)
-	if err != nil || id.Begun > 0 || id.Format >= formatGrown {
+	if err != nil || id.Begun > 0 || id.Format >= formatGrown { // also if it is sealed
 		return err
 	}
 	id.Format = formatGrown
+	return writeIdentity(fs, dir, id)
+}
+
+// RecordSeal makes durable that the log may have a seal. From then on an earlier program does not open the directory.
+func RecordSeal(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) error {
+	id, err := readIdentity(fs, dir, cluster, self)
+	if err != nil || id.Format >= formatSealed {
+		return err
+	}
+	id.Format = formatSealed
 	return writeIdentity(fs, dir, id)
 }
 

@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -35,26 +36,39 @@ func (id *identity) checkKind(fs vfs.FS, dir string, who *Owner) error {
 	return member.CheckLogKind(dir, has, who.Kind, core)
 }
 
-// BornAs returns the kind of the log in a directory, and with how many merged instances it began (0: it is not merged),
-// if it is another one than the flags of a member name and the log has a profile: then it has all that the flags would
-// say, as long as both are of one core. A zero kind: the flags count. It only reads.
-func BornAs(
-	fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess,
-) (kind member.LogKind, begun int, err error) {
+// Born is how the log in a directory began, or how a running cluster's log is for a member that joins.
+type Born struct {
+	Kind member.LogKind
+	// Instances is with how many merged instances it began; 0: it is not merged.
+	Instances int
+	// Sealed: the log may have a seal. Then flags say nothing of it, whatever core they are for. Epochs and Quorums are
+	// those with which it began, as in [Owner]; "": they are not known.
+	Sealed          bool
+	Epochs, Quorums string
+}
+
+// BornAs returns how the log in a directory began, if the flags of a member do not count: they name another kind of the
+// same core, and the log has a profile, or the log may have a seal. Else the result is zero. It only reads.
+func BornAs(fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess) (b Born, err error) {
 	id, err := parseIdentity(fs, dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return kind, 0, nil
+		return b, nil
 	}
 	if err == nil {
 		err = id.checkFormat(dir)
 	}
-	if err != nil || id.Kind.IsZero() || id.Kind == flags || !id.Kind.Shares(flags, g.Core) || !Founded(fs, dir) {
-		return kind, 0, err
+	switch {
+	case err != nil || id.Kind.IsZero():
+		return b, err
+	case id.Format >= formatSealed:
+		return Born{id.Kind, id.Begun, true, id.Epochs, cmp.Or(id.Quorums, majority)}, nil
+	case id.Kind == flags || !id.Kind.Shares(flags, g.Core) || !Founded(fs, dir):
+		return b, nil
 	}
 	if has, err := id.hasProfile(fs, dir); !has || err != nil {
-		return kind, 0, err
+		return b, err
 	}
-	return id.Kind, id.Begun, nil
+	return Born{Kind: id.Kind, Instances: id.Begun}, nil
 }
 
 // hasProfile reports whether the log in a directory has a profile. In a directory of an earlier version it is the log

@@ -32,6 +32,8 @@ type Config struct {
 	// other members told a member that joins that the log has a profile.
 	Profile  protocol.Profile
 	Profiled bool
+	// Sealed: they told it that the log had a seal.
+	Sealed bool
 	// Grows: other instances can join the one with which the log began.
 	Grows   bool
 	Machine member.StateMachine
@@ -81,6 +83,7 @@ type Opened struct {
 	lock   io.Closer
 	mu     sync.Mutex // held while identity, register and ballast are replaced
 	grown  bool       // it is durable that the log may have several instances, see Grow
+	sealed bool       // it is durable that the log may have a seal
 }
 
 // The subdirectories of a directory.
@@ -92,7 +95,7 @@ const (
 
 func (c *Config) owner() Owner {
 	who := Owner{Cluster: c.Cluster, Member: c.Self, Epochs: c.Epochs, Quorums: c.Quorums, Kind: c.Kind, Guess: c.Guess,
-		Join: c.Join, Profile: c.Profiled || len(c.Members) > 0 && c.Profile.Version > 0}
+		Join: c.Join, Sealed: c.Sealed, Profile: c.Profiled || len(c.Members) > 0 && c.Profile.Version > 0}
 	if len(c.Members) > 0 {
 		who.Founders = cluster.Founders(c.Members)
 	}
@@ -142,7 +145,7 @@ func (o *Opened) read(c *Config, birth string) (err error) {
 	if o.Snapshots, err = OpenSnapshots(c.FS, filepath.Join(c.Dir, snapshotDir)); err != nil {
 		return err
 	}
-	o.Snapshots.grow = o.Grow
+	o.Snapshots.before = o.beforeSnapshot
 	if err := o.begin(c, birth); err != nil {
 		return err
 	}
@@ -154,7 +157,7 @@ func (o *Opened) read(c *Config, birth string) (err error) {
 	}
 	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity,
 		Cover: lifecycle.CoverOf(&o.Meta, c.Cells != nil), BeforeCells: o.recordCells, BeforeGrowth: o.Grow,
-		SegmentBytes: c.LogSegment}
+		BeforeSeal: o.recordSeal, SegmentBytes: c.LogSegment}
 	if o.Log, err = wal.Open(log); err != nil {
 		return err
 	}
@@ -311,6 +314,34 @@ func (o *Opened) Grow() error {
 	err := withBallast(c.FS, c.Dir, func() error { return Grow(c.FS, c.Dir, c.Cluster, c.Self) })
 	o.grown = err == nil
 	return err
+}
+
+// recordSeal records durably that an earlier version must not open the directory any more. It is called before anything
+// is written that only a log with a seal has: the entry that seals it, an instance's beginning behind it, or a snapshot
+// from there. On a full disk the ballast makes space for it.
+func (o *Opened) recordSeal() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sealed {
+		return nil
+	}
+	c := &o.config
+	err := withBallast(c.FS, c.Dir, func() error { return RecordSeal(c.FS, c.Dir, c.Cluster, c.Self) })
+	o.sealed = err == nil
+	return err
+}
+
+// beforeSnapshot records what earlier versions must not open.
+func (o *Opened) beforeSnapshot(m *member.Meta) error {
+	if m.Config.Profile.Sealed() {
+		if err := o.recordSeal(); err != nil {
+			return err
+		}
+	}
+	if m.Cursor.Merged() {
+		return o.Grow()
+	}
+	return nil
 }
 
 // Grown reports whether the log began with one instance, and has had several at a place.

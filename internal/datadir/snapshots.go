@@ -53,8 +53,8 @@ type SnapshotHeader struct {
 type Snapshots struct {
 	fs     vfs.FS
 	dir    string
-	writes atomic.Uint64 // numbers the temporary files
-	grow   func() error  // called before a snapshot of a merged log is written; nil: nothing is to be done
+	writes atomic.Uint64            // numbers the temporary files
+	before func(*member.Meta) error // called before a snapshot is written; nil: nothing is to be done
 	// Damaged are the errors of the damaged snapshots that Restore skipped.
 	Damaged []error
 	mu      sync.Mutex                        // held while a complete file is renamed
@@ -189,8 +189,8 @@ func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify 
 			err = errors.Join(fmt.Errorf("snapshot %s: %w", final, err), s.discard(tmp))
 		}
 	}()
-	if s.grow != nil && h.Cursor.Merged() {
-		if err = s.grow(); err != nil {
+	if s.before != nil {
+		if err = s.before(&h.Meta); err != nil {
 			return err
 		}
 	}

@@ -1,12 +1,14 @@
 package member
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
 )
 
 // LogKind says what a log is, as far as that never changes: what was written by one kind is read wrongly by another,
@@ -19,6 +21,11 @@ type LogKind struct {
 	Order order.Kind `json:"order"`
 	// Fragments is how many fragments make a body whole, where it says how large quorums are; 0: it does not.
 	Fragments int `json:"fragments,omitempty"`
+}
+
+// KindBehind is the kind of a log behind a seal, by its profile.
+func KindBehind(p *protocol.Profile) LogKind {
+	return LogKind{Core: p.Core, Order: cmp.Or(order.Kind(common.Order.In(p.Values)), order.KindSingle)}
 }
 
 // IsZero reports whether nothing is known of the log.
@@ -71,8 +78,8 @@ func (e *LogKindError) Error() string {
 			"version opened it with one after another, save a snapshot with that version, and begin a new cluster from it",
 			e.Dir, e.Wanted)
 	}
-	return fmt.Sprintf("braid: data directory %s: it holds a log of %s, not of %s. A log never changes its protocol: "+
-		"open it with what it holds, or begin a new cluster from a snapshot",
+	return fmt.Sprintf("braid: data directory %s: it holds a log of %s, not of %s. A log changes its protocol only "+
+		"while it runs: open it with what it holds, or begin a new cluster from a snapshot",
 		e.Dir, strings.Join(has, " or "), e.Wanted)
 }
 

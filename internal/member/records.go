@@ -77,6 +77,7 @@ func WALRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
 		w.Kind, w.Index = wal.KindEntry, uint64(r.Entry.Index)
 		w.Parts = [2][]byte{r.Entry.Head(), r.Entry.Payload}
 		w.Grows = r.Entry.Kind == protocol.EntryReshape && r.Entry.Instances() > 1
+		w.Seals = r.Entry.Kind == protocol.EntrySeal
 		if r.Entry.BodySize > 0 {
 			w.Body = bodyOf(instance, &r.Entry)
 		}
@@ -86,6 +87,7 @@ func WALRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
 		w.Kind, w.Parts[0] = wal.KindState, encodeState(r.State)
 	case protocol.RecordBase:
 		w.Kind, w.Index, w.Parts[0] = wal.KindBase, uint64(r.Base.Index), encodeBase(*r.Base)
+		w.Seals = r.Base.Config.Profile.Sealed()
 	case protocol.RecordCell:
 		w.Kind, w.Index, w.Parts[0] = wal.KindCell, r.Cell.Number, r.Cell.Data
 		if r.Entry.Form != protocol.FormNone {

@@ -59,6 +59,37 @@ func (c *Choice) As(core string, o order.Kind, begun int) (Choice, error) {
 	return now, err
 }
 
+// Began is the choice for a log that was sealed, whatever protocol c is of. The log began under a recorded name of a
+// core, in an order, and if merged with this many instances. fixed are the texts of settings that never changed before
+// the seal. Of c only the settings of timing are used, and if c is of the core, what As uses.
+func (c *Choice) Began(core string, o order.Kind, begun int, fixed map[string]string) (Choice, error) {
+	base := *c
+	if of := CoreOf(core); of != c.Core {
+		i := slices.IndexFunc(list, func(p *Protocol) bool {
+			return p.Core == of && p.Own.IsZero() && slices.Contains(p.Orders, o)
+		})
+		if i < 0 {
+			return *c, &ChoiceError{Protocol: core, What: "order", Wish: string(o)}
+		}
+		var err error
+		if base, err = list[i].Choose(common.Order.Set(common.Time.Only(c.Values), string(o)), max(1, begun)); err != nil {
+			return *c, err
+		}
+	}
+	for name, text := range fixed {
+		row := base.Core.Settings.Find(name)
+		if row == nil {
+			continue
+		}
+		one, err := parse(row, name, text)
+		if err != nil {
+			return *c, err
+		}
+		base.Values = one.Over(base.Values.Without(name))
+	}
+	return base.As(core, o, begun)
+}
+
 // Groups is how many groups of keys there are; 0: there is one order of all keys.
 func (c *Choice) Groups() int {
 	if c.Order != order.KindKeyed {

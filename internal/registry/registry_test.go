@@ -144,6 +144,40 @@ func TestTheLogIsChosen(t *testing.T) {
 	}
 }
 
+// A log behind a seal is chosen as it began, whatever the flags name.
+func TestASealedLogIsChosenAsItBegan(t *testing.T) {
+	for _, flags := range registry.Serving() {
+		choice, err := registry.Find(flags).Choose(setting.MustParse("election-timeout=3s"), 3)
+		require.NoError(t, err)
+		for _, log := range []struct {
+			core  string
+			order order.Kind
+			begun int
+			fixed map[string]string
+			name  string
+			has   string
+		}{
+			{"raft", order.KindSingle, 0, map[string]string{"quorums": "majority", "epochs": ""}, "raft", ""},
+			{"lcr", order.KindSingle, 0, nil, "lcr", "lanes=true"},
+			{"raft", order.KindNiagara, 3, nil, "niagara", "instances=3"},
+			{"multi-paxos", order.KindSingle, 0, map[string]string{"quorums": "4/2"}, "multi-paxos", "quorums=4/2"},
+			{"iss", order.KindSingle, 0, map[string]string{"quorums": "majority"}, "iss", ""},
+		} {
+			c, err := choice.Began(log.core, log.order, log.begun, log.fixed)
+			require.NoError(t, err, "%s %v", flags, log)
+			if flags != "craft" || log.name != "raft" { // placement is no part of how a log begins
+				require.Equal(t, log.name, c.Name, "%s %v", flags, log)
+			}
+			require.Contains(t, c.Values.String(), log.has)
+			require.Contains(t, c.Values.String(), "election-timeout=3s")
+			require.Equal(t, log.has == "quorums=4/2", strings.Contains(c.Values.String(), "quorums"))
+			first, err := registry.Find(log.name).Choose(setting.Values{}, 3)
+			require.NoError(t, err)
+			require.Equal(t, first.Names(), c.Names())
+		}
+	}
+}
+
 // A majority of crashes stops every protocol; RS-Raft stops earlier, as in the paper.
 func TestTolerance(t *testing.T) {
 	raft, rs := registry.Find("raft"), registry.Find("rs-raft")

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/protocol"
 )
@@ -30,6 +31,8 @@ type Running struct {
 	// Kind is the kind of the log, if it has a profile: then the joiner uses that, whatever protocol of the same core
 	// its flags name. Zero: the log has none, or an earlier version answered.
 	Kind member.LogKind `json:"log_kind,omitzero"`
+	// Sealed: the log had a seal, and Kind is what it has been since. The flags may name any protocol.
+	Sealed bool `json:"sealed,omitempty"`
 	// Position and Index are how far the member that answered had applied, and the first instance's log there. Of
 	// several answers the last one by these holds: see [Running.Before].
 	Position protocol.Position `json:"position,omitempty"`
@@ -59,7 +62,13 @@ func (r *Replica) answerJoiner(question []byte) []byte {
 	if r.opt.Begin.Merged() {
 		a.Begun = len(r.opt.Begin.Points)
 	}
-	if c.Profile.Version > 0 {
+	switch {
+	case c.Profile.Sealed():
+		a.Kind, a.Begun, a.Sealed = member.KindBehind(&c.Profile), 0, true
+		if a.Kind.Order == order.KindNiagara {
+			a.Begun = len(at.Points)
+		}
+	case c.Profile.Version > 0:
 		a.Kind = r.opt.Kind
 	}
 	b, err := json.Marshal(&a)

@@ -54,6 +54,8 @@ type Options struct {
 	Guess func() member.KindGuess
 	// Profiled: the cluster that the member joins says that its log has a profile.
 	Profiled bool
+	// Sealed: it says that its log had a seal.
+	Sealed bool
 	// Settings are those that members share. Fixed has those that depend on no order.
 	Settings cluster.SharedSettings
 
@@ -113,10 +115,11 @@ func (o *Options) identity() []byte {
 	return b
 }
 
+// Born is how a log began.
+type Born = datadir.Born
+
 // BornAs is [datadir.BornAs].
-func BornAs(
-	fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess,
-) (kind member.LogKind, begun int, err error) {
+func BornAs(fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess) (Born, error) {
 	return datadir.BornAs(fs, dir, flags, g)
 }
 
@@ -138,7 +141,7 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members,
 		Profile: o.Settings.First(), Join: o.Join, Grows: o.Grows, Machine: sm,
 		Identity: o.identity(), Cells: o.Cells, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums,
-		Kind: o.Kind, Guess: o.Guess, Profiled: o.Profiled, LogSegment: segment, BodySegment: segment,
+		Kind: o.Kind, Guess: o.Guess, Profiled: o.Profiled, Sealed: o.Sealed, LogSegment: segment, BodySegment: segment,
 	}
 }
 

@@ -58,6 +58,8 @@ type Record struct {
 	Parts    [2][]byte
 	// Grows: the entry makes several instances of one, see Options.BeforeGrowth.
 	Grows bool
+	// Seals: the entry seals the log, or the base begins an instance behind a seal, see Options.BeforeSeal.
+	Seals bool
 	// Body, with an entry or alone, is for the Bodies next to the log, and durable before the record is written: see
 	// Writer. The log itself ignores it.
 	Body *Body

@@ -48,6 +48,9 @@ type Options struct {
 	// BeforeGrowth is called before each record that Grows. Its owner makes durable that the log may have several
 	// instances from now on. An error is that of Append. nil: it is not called.
 	BeforeGrowth func() error
+	// BeforeSeal is called before each record that Seals. Its owner makes durable that the log may have a seal, which
+	// earlier versions ignore.
+	BeforeSeal func() error
 }
 
 // Log is the durable log of one member. Append, Sync, Replay, Compact and Close may be called by one goroutine at a
@@ -64,8 +67,9 @@ type Log struct {
 	index index
 	cells bool // instances may have cells
 	segments
-	beforeCells  func() error // nil: nothing is to be done; so is beforeGrowth
+	beforeCells  func() error // nil: nothing is to be done; so are the others
 	beforeGrowth func() error
+	beforeSeal   func() error
 	openBatch
 
 	// number is that of the last batch, durable that of the last one known to be durable. durable ≤ number.
@@ -202,6 +206,19 @@ func (l *Log) unlend() {
 	l.buf, l.lent = make([]byte, 0, cap(l.buf)), false
 }
 
+// announce calls what is called before a record that Grows, or Seals.
+func (l *Log) announce(r *Record) error {
+	if r.Grows && l.beforeGrowth != nil {
+		if err := l.beforeGrowth(); err != nil {
+			return err
+		}
+	}
+	if r.Seals && l.beforeSeal != nil {
+		return l.beforeSeal()
+	}
+	return nil
+}
+
 func (l *Log) appendRecord(r *Record) error {
 	if r.size() > maxRecordBytes {
 		return &TooLargeError{Bytes: int64(r.size()), Limit: maxRecordBytes}
@@ -225,8 +242,8 @@ func (l *Log) appendRecord(r *Record) error {
 		}
 		l.cells = true
 	}
-	if r.Grows && l.beforeGrowth != nil {
-		if err := l.beforeGrowth(); err != nil {
+	if r.Grows || r.Seals {
+		if err := l.announce(r); err != nil {
 			return err
 		}
 	}

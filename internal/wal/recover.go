@@ -56,7 +56,7 @@ func (l *Log) open(o *Options) error {
 		l.damage = append(l.damage, damage)
 	}
 	l.cells, l.beforeCells = o.Cover != nil && o.Cover.Cells, o.BeforeCells
-	l.beforeGrowth = o.BeforeGrowth
+	l.beforeGrowth, l.beforeSeal = o.BeforeGrowth, o.BeforeSeal
 	r := recovery{l: l, buffer: l.newReadBuffer(), cover: o.Cover}
 	if err := r.run(); err != nil {
 		return err

@@ -44,8 +44,9 @@ func (m *Member) drawFlags(kind member.LogKind, begin *order.Cursor) {
 	}
 	failAt, powerAt := m.Disk.FailAt, m.Disk.PowerAt
 	m.Disk.FailAt, m.Disk.PowerAt = 0, 0 // as for checkDirectory
-	found, begun, err := datadir.BornAs(m.Disk, device.Root, m.flags.kind, registry.NewGuess())
+	born, err := datadir.BornAs(m.Disk, device.Root, m.flags.kind, registry.NewGuess())
 	m.Disk.FailAt, m.Disk.PowerAt = failAt, powerAt
+	found, begun := born.Kind, born.Instances
 	switch {
 	case found.IsZero() && (err != nil || m.flags.kind == kind || m.mayNotSay()):
 		m.flags.kind = kind // its operator gives it these then
