@@ -43,6 +43,8 @@ type instanceLog struct {
 	// added == at.Index + waiting.len(): nothing is lost between Add and Next.
 	added   protocol.Index
 	waiting queue[protocol.Entry]
+	// within: the last slot was filled by the first waiting entry, a skip that goes further.
+	within bool
 }
 
 // NewNiagara returns the order of merged instances that continues at a cursor.
@@ -188,7 +190,8 @@ func (n *Niagara) fill(s *instanceLog, out []Placed) ([]Placed, bool) {
 		switch e.Kind {
 		case protocol.EntrySkip:
 			if to := e.Round(); s.at.Round < to {
-				if s.at.Round++; s.at.Round == to {
+				s.at.Round++
+				if s.within = true; s.at.Round == to {
 					s.pop()
 				}
 				return out, true
@@ -233,6 +236,7 @@ func (s *instanceLog) pop() {
 	e := s.waiting.at(0)
 	s.at.Index, s.at.Term = e.Index, e.Term
 	s.waiting.drop(1)
+	s.within = false
 }
 
 // endRound begins the next round, with other instances after an EntryReshape. The instances with the highest ids are

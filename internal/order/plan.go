@@ -22,9 +22,9 @@ type Plan struct {
 	// membership.
 	Members protocol.InstanceID
 	// Seal is set where the log is sealed: all instances before are in End, and what begins has the seal's profile.
-	// Sealed are the places up to which the sealed instances are part of the log.
-	Seal   *OpenSeal
-	Sealed []Point
+	// Ended are the instances of End, with the last entry of each that is part of the log.
+	Seal  *OpenSeal
+	Ended []protocol.EndedLog
 }
 
 // PlanTo is the plan that leads from the active instances to those of a place.

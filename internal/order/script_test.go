@@ -161,7 +161,7 @@ func (s *script) seal(m *Niagara, counts bool) string {
 	}
 	require.True(s.t, p.Plan.Seals())
 	sealed := "sealed:"
-	for _, point := range p.Plan.Sealed {
+	for _, point := range p.Plan.Ended {
 		sealed += fmt.Sprintf(" %d/%d", point.Instance, point.Index)
 	}
 	return fmt.Sprintf("%s, instances %v @%d\n", sealed, p.Plan.At.Instances(), p.First) + s.next(m)

@@ -49,7 +49,7 @@ func (n *Niagara) Seal(counts bool) *Placed {
 		n.seals = slices.Clone(n.seals[1:])
 		return nil
 	}
-	before := n.Cursor().Points
+	before := n.ends()
 	n.position++
 	n.logs, n.seals, n.over = nil, nil, false
 	n.next, n.round, n.reshape, n.alone = 0, 0, 0, !s.Merged
@@ -62,9 +62,22 @@ func (n *Niagara) Seal(counts bool) *Placed {
 		n.logs = append(n.logs, instanceLog{at: at})
 		n.fresh++
 	}
-	p := &Plan{At: n.Cursor(), Begin: n.instances(), Members: before[0].Instance, Seal: &s, Sealed: before}
+	p := &Plan{At: n.Cursor(), Begin: n.instances(), Members: before[0].Instance, Seal: &s, Ended: before}
 	for _, b := range before {
 		p.End = append(p.End, b.Instance)
 	}
 	return &Placed{First: n.position, Entry: protocol.Entry{Kind: protocol.EntrySeal}, Plan: p}
+}
+
+// ends are the instances with the last entry of each that fills the order.
+func (n *Niagara) ends() (all []protocol.EndedLog) {
+	for i := range n.logs {
+		s := &n.logs[i]
+		e := protocol.EndedLog{Instance: s.at.Instance, Index: s.at.Index}
+		if s.within {
+			e.Index++
+		}
+		all = append(all, e)
+	}
+	return all
 }

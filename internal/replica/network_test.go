@@ -206,7 +206,8 @@ func (l *memLinks) Stats() (s transport.Stats) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id := range l.queues {
-		s.Peers = append(s.Peers, transport.PeerStats{ID: id, Tunes: true, Connected: l.net.find(l.self, id) != nil})
+		s.Peers = append(s.Peers, transport.PeerStats{ID: id, Tunes: true, Seals: true,
+			Connected: l.net.find(l.self, id) != nil})
 	}
 	return s
 }

@@ -309,9 +309,9 @@ func (n *Instances[I]) carry(p *apply.PlannedAt) error {
 func (n *Instances[I]) endedBy(p *apply.PlannedAt) (ended []protocol.EndedLog) {
 	for _, id := range n.ids {
 		e := protocol.EndedLog{Instance: id}
-		for _, s := range p.Sealed {
-			if s.Instance == id {
-				e.Index = s.Index
+		for _, known := range p.Ended {
+			if known.Instance == id {
+				e = known
 			}
 		}
 		ended = append(ended, e)
