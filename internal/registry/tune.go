@@ -212,8 +212,8 @@ func (c *Choice) missing(name string) string {
 	if name != "protocol" {
 		return "there is no such setting of protocol " + c.Name
 	}
-	if same := names(func(p *Protocol) bool { return p.Core == c.Core && p.Serves() }); len(same) > 1 {
-		return fmt.Sprintf("set placement, lanes or instances instead: %s differ in these", List(same))
+	if c.Serves() {
+		return "switch changes it, not tune"
 	}
 	return setting.Never.Waits()
 }

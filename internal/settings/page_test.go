@@ -41,8 +41,7 @@ The library takes the first three in fields of Options, and the others in the st
 ## Settings of protocols
 
 A setting belongs to some protocols and is refused with others. The library takes it in the struct of the protocol, as
-braid.MultiPaxos{Relays: 3}, or by name. Sealed: where one protocol ends the log of another, which no version does yet,
-so a cluster keeps its value.
+braid.MultiPaxos{Relays: 3}, or by name. Sealed: braid switch changes it, not braid tune.
 
 | setting | protocols | values | default | equal | change |
 |---|---|---|---|---|---|

@@ -48,7 +48,7 @@ func (c Change) Waits() string {
 	case Reshaped:
 		return "a place in the log at which all members have the new instances"
 	case Sealed:
-		return "it is fixed: the log would have to end, and another one begin"
+		return "a seal in the log: switch changes it, not tune"
 	}
 	return "it is fixed as long as the cluster exists"
 }
