@@ -8,7 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/replica"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // compared are the options that members compare when they connect, each with another value than the default. What is
@@ -52,4 +55,30 @@ func TestEveryOptionIsComparedOrLocal(t *testing.T) {
 		is := settings(func(o *Options) { o.Protocol = Named("niagara", append(v, text)...) })
 		require.Equal(t, same, slices.Equal(was, is), text)
 	}
+}
+
+// TestAProfileHasTheSettingsOfItsCore: behind a seal they are those of another protocol, and so are those before it.
+func TestAProfileHasTheSettingsOfItsCore(t *testing.T) {
+	o := Options{Self: 1, Cluster: 2, Members: []Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:1"}}}, Dir: "d",
+		Protocol: CRaft{K: 2}}
+	c, err := o.complete()
+	require.NoError(t, err)
+	s := replica.Status{Applied: order.Begin(1, false)}
+	first := protocol.Profile{Version: 1, Values: c.choice.Profile()}
+	does, err := c.choice.Switch(&first, 1, "iss", map[string]string{"relays": "2", "quorums": "majority"})
+	require.NoError(t, err)
+	sealed := does.Seal.Begin(&protocol.Config{Profile: first})
+	s.Config.Profile = sealed.Profile.Next(setting.MustParse("relays=3").Over(sealed.Profile.Values), 0)
+	p := c.profile(&s)
+	require.Equal(t, []any{uint64(3), "iss", "3"}, []any{p.Version, p.Protocol, p.Settings["relays"]})
+	require.NotContains(t, p.Settings, "lanes")
+	require.Equal(t, []Profile{
+		{Version: 1, Protocol: "craft", Settings: map[string]string{"placement": "code", "code-k": "2", "lanes": "false"}},
+		{Version: 2, Settings: map[string]string{"relays": "2"}},
+	}, p.Earlier)
+	under := c.under(&s)
+	require.Equal(t, "iss", under.Name)
+	s.Config.Profile = sealed.Profile.Next(setting.MustParse("quorums=2/2").Over(sealed.Profile.Values), 0)
+	s.Config.Members = o.Members
+	require.NotEmpty(t, (&Node{opt: c}).tolerance(&s.Config))
 }

@@ -104,13 +104,14 @@ func checkShared(set map[string]string) error {
 // printTuned prints a profile and its settings. If some were set it prints only these.
 func printTuned(w io.Writer, tuned *server.Tuned, set map[string]string) error {
 	p, out := &tuned.Profile, tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(out, "profile %d%s\n", p.Version, dated(p.Since))
+	fmt.Fprintf(out, "profile %d%s%s\n", p.Version, dated(p.Since), named(p.Protocol))
 	if p.Version == 0 {
 		fmt.Fprintln(out, "the log has no profile yet: members have the settings of their flags")
 	}
 	for _, before := range slices.Backward(p.Earlier) {
 		if len(set) == 0 {
-			fmt.Fprintf(out, "profile %d%s had %s\n", before.Version, dated(before.Since), pairs(before.Settings))
+			fmt.Fprintf(out, "profile %d%s%s had %s\n", before.Version, dated(before.Since), named(before.Protocol),
+				pairs(before.Settings))
 		}
 	}
 	fmt.Fprintln(out, "\nSETTING\tVALUE\tDEFAULT\tA CHANGE WAITS FOR")
@@ -120,6 +121,14 @@ func printTuned(w io.Writer, tuned *server.Tuned, set map[string]string) error {
 		}
 	}
 	return out.Flush()
+}
+
+// named is the text about the protocol of a profile.
+func named(protocol string) string {
+	if protocol == "" {
+		return ""
+	}
+	return ", protocol " + protocol
 }
 
 // dated is the text about the time of a profile.
