@@ -88,6 +88,7 @@ func DrawSettings(o *Options, rng *rand.Rand) Settings {
 	s.Core.Own = o.Own.Over(s.Protocol.Own).Over(s.Core.Own)
 	s.fix()
 	s.foundProfile(chance.From(firstProfiles))
+	s.foundSwitching()
 	s.drawOtherFlags(chance.From(otherFlagRuns))
 	return s
 }

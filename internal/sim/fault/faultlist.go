@@ -40,6 +40,7 @@ var Faults = []*Fault{
 	faultMove,
 	faultTune,
 	faultZone,
+	faultSwitch,
 }
 
 func init() {

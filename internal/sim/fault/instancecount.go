@@ -99,9 +99,9 @@ func moveToOtherMachine(w *World) {
 }
 
 // Reshaped implements node.Observer.
-func (w *World) Reshaped(_ *node.Member, round protocol.Round, instances int, begins bool) {
-	if begins && round > w.grown { // the new ones elect their first leaders, all at the same time
-		w.grown = round
+func (w *World) Reshaped(_ *node.Member, position protocol.Position, instances int, begins bool) {
+	if begins && position > w.grown { // the new ones elect their first leaders, all at the same time
+		w.grown = position
 		w.detours += w.Set.electionTime()
 	}
 	askOutdated(w, instances)

@@ -94,7 +94,7 @@ func (s *Settings) String() string {
 	}
 	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() +
 		s.describeMeet() + s.describeAim() + s.describeEpochs() + s.describeTunes() + s.describeZones() +
-		s.describeOtherFlags()
+		s.describeOtherFlags() + s.describeSwitches()
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, "+
 		"cache %d, parallel append %t, pipeline %t, leases %t; %s\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,

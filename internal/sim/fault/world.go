@@ -53,7 +53,7 @@ type mergeTimes struct {
 	// detours is the total time of elections that are not part of merging: in terms without a leader, and of new
 	// instances.
 	detours time.Duration
-	grown   protocol.Round // the latest round at which a member began new instances
+	grown   protocol.Position // the latest position at which a member began new instances
 }
 
 // New makes a world with these settings, in which nothing has happened yet.

@@ -110,7 +110,7 @@ func (s *MemberInstance) begin(session protocol.Session, log *member.InstanceLog
 		RetryAfter: t.Election, GiveUp: t.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes, Backlog: set.Backlog, Codec: s.Judges.Core.Codec,
 		Mutant: set.MutantName(),
 	}
-	if set.Merged() || set.grows() {
+	if set.mergesWith(s.Judges.Core) {
 		begin := set.begin()
 		config.Merged, config.Alone = rec, begin.BeginsAlone(s.Instance)
 	}

@@ -14,8 +14,8 @@ type Observer interface {
 	Decided(s *MemberInstance, e *protocol.Entry)
 	// SentCoded: a leader is about to write and send a coded entry.
 	SentCoded(m *Member)
-	// Reshaped: a member has this number of instances from a round on. begins: some of them are new.
-	Reshaped(m *Member, round protocol.Round, instances int, begins bool)
+	// Reshaped: a member has this number of instances from a position on. begins: some of them are new.
+	Reshaped(m *Member, position protocol.Position, instances int, begins bool)
 	// Ticked: a member had a tick.
 	Ticked(m *Member)
 	// Failed: a member stops because of an error. It crashes afterwards.

@@ -70,7 +70,7 @@ func (m *Member) carried(plan *apply.PlannedAt) {
 		m.Env.Count(reshapedAhead)
 	}
 	m.Env.Tracef("%s   has instances %v from round %d on", m.ID, plan.At.Instances(), round)
-	m.Env.Observer.Reshaped(m, round, len(plan.At.Points), len(plan.Begin) > 0)
+	m.Env.Observer.Reshaped(m, plan.At.Position, len(plan.At.Points), len(plan.Begin) > 0)
 	m.relink()
 }
 

@@ -196,6 +196,16 @@ func (s *Settings) Merged() bool { return s.Instances > 0 && !s.Keyed }
 // grows reports whether other instances can join the one with which the log began.
 func (s *Settings) grows() bool { return !s.Keyed && s.Protocol.Grows() }
 
+// mergesWith reports whether instances of a core may be merged into one log.
+func (s *Settings) mergesWith(core *protocol.Info) bool {
+	if core == s.Protocol.Core {
+		return s.Merged() || s.grows()
+	}
+	return slices.ContainsFunc(registry.All(), func(p *registry.Protocol) bool {
+		return p.Core == core && slices.Contains(p.Orders, order.KindNiagara)
+	})
+}
+
 // begin is the cursor at which the cluster's global log begins.
 func (s *Settings) begin() order.Cursor {
 	if s.Keyed {
@@ -248,7 +258,7 @@ func (s *Settings) proposingOf(core *protocol.Info) *protocol.Proposing {
 
 // TunesLanes reports whether operators may turn lanes on and off.
 func (s *Settings) TunesLanes() bool {
-	return s.Quickest > 0 && !s.Keyed && s.Protocol.Core.Settings.Has(lane.On)
+	return s.Quickest > 0 && !s.Keyed && !s.Switches && s.Protocol.Core.Settings.Has(lane.On)
 }
 
 // cells describes the cells of the protocol's core; nil: it begins without.

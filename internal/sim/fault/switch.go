@@ -1,0 +1,153 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
+	"github.com/braidlog/braid/protocol/setting"
+)
+
+// Operators change the protocol: they have the log sealed, and it continues in other instances.
+
+// faultSwitch: the operator changes the protocol.
+var faultSwitch = &Fault{Name: "switch"}
+
+func init() {
+	faultSwitch.Draw = (*Settings).drawSwitches
+	faultSwitch.Strike = func(w *World, _ *node.Member) { switchProtocol(w) }
+}
+
+// switchShare is the share of runs with switches. switchTargets are the names of cores to which a log changes, besides
+// its own.
+const switchShare = 0
+
+var switchTargets = map[string][]string{}
+
+// switchesInRun draws what operators change during a run.
+var switchesInRun = draw.New("switches")
+
+var (
+	switchesAsked  = count.New("switches", "switches", count.Bodiless)
+	switchesWithin = count.New("switches_to_the_same_core", "switches to the same core", count.Bodiless)
+)
+
+// switchMutants begins the names of the mutants that switches find.
+const switchMutants = "seal-"
+
+// drawSwitches draws whether operators change the protocol.
+func (s *Settings) drawSwitches(d draw.Chance) {
+	p := s.Protocol
+	if s.Mutant != "" && !strings.HasPrefix(s.Mutant, switchMutants) || !p.Serves() || s.Keyed || s.Flexible() || p.Quorums != nil ||
+		!p.Own.IsZero() || !d.Yes(switchShare) {
+		return
+	}
+	s.Switches = true
+	s.Faults[faultSwitch] = s.Election * time.Duration(2+d.Below(20))
+	s.Core.MaxClockDrift = s.neededDrift()
+}
+
+// foundSwitching gives a log that is to be sealed a profile from its beginning on.
+func (s *Settings) foundSwitching() {
+	if s.Switches && s.Profile.Version == 0 {
+		s.Profile = protocol.Profile{Version: 1, Values: values(&s.Core)}
+	}
+}
+
+func (s *Settings) describeSwitches() string {
+	if !s.Switches {
+		return ""
+	}
+	return fmt.Sprintf("operators change the protocol every %s\n", s.Faults[faultSwitch])
+}
+
+// switchProtocol has an operator change the protocol, or two operators at the same time.
+func switchProtocol(w *World) {
+	d, l := w.From(switchesInRun), w.Leader()
+	if l == nil {
+		return
+	}
+	profile := l.Witness.Latest.Config.Profile
+	askSwitch(w, d, memberToAsk(w), &profile)
+	if d.Yes(0.2) {
+		askSwitch(w, d, memberToAsk(w), &profile)
+	}
+	if d.Yes(0.4) {
+		w.After(d.Duration(0, 4*(w.Set.DelayMax+w.Set.SyncMax)), func() { afterTune(w, d, l) })
+	}
+}
+
+// askSwitch asks a member for a seal. Sometimes the operator does not know the last profile.
+func askSwitch(w *World, d draw.Chance, m *node.Member, now *protocol.Profile) {
+	s := sealTo(w, d, now)
+	if m == nil || s == nil {
+		return
+	}
+	if d.Yes(0.1) && s.Profile.Version > 2 {
+		s.Profile.Version--
+	}
+	w.Count(switchesAsked)
+	if s.Profile.Core == w.Set.CoreOf(now).Name {
+		w.Count(switchesWithin)
+	}
+	w.Tracef("FAULT %s is asked for version %d of the profile, core %s with %d instances, merged %t: %s", m.ID,
+		s.Profile.Version, s.Profile.Core, s.Instances, s.Merged, s.Profile.Values)
+	patience := d.Duration(w.Set.Election, 20*w.Set.Election)
+	w.Ask(m, cluster.Operation{Kind: cluster.Switch, Seal: *s}, patience, func(error) {})
+}
+
+// sealTo draws a seal behind a profile; nil: there is none, as lanes are on.
+func sealTo(w *World, d draw.Chance, now *protocol.Profile) *protocol.Seal {
+	if !w.Set.laneless(now) || now.Version == 0 {
+		return nil
+	}
+	core := w.Set.CoreOf(now)
+	to, v := core, now.Values
+	if others := switchTargets[core.Name]; len(others) > 0 && d.Yes(0.7) {
+		to = registry.CoreOf(others[d.Below(len(others))])
+	}
+	if to != core {
+		v = carried(w, to, v)
+	}
+	s := &protocol.Seal{Instances: 1, Merged: merges(to) && d.Yes(0.5)}
+	kind := order.KindSingle
+	if s.Merged {
+		s.Instances, kind = 1+d.Below(4), order.KindNiagara
+	} else {
+		v = v.Without(common.Leaders.Name)
+	}
+	s.Profile = protocol.Profile{Version: now.Version + 1, Core: to.Name, Values: common.Order.Set(v, string(kind)),
+		Since: w.Now().Milliseconds()}
+	return s
+}
+
+// laneless reports whether there are no lanes under a profile.
+func (s *Settings) laneless(p *protocol.Profile) bool {
+	text, _ := p.Values.Get("lanes")
+	return text != "true"
+}
+
+// merges reports whether a core's instances can be merged into one log.
+func merges(core *protocol.Info) bool {
+	return slices.ContainsFunc(registry.All(), func(p *registry.Protocol) bool {
+		return p.Core == core && p.Serves() && slices.Contains(p.Orders, order.KindNiagara)
+	})
+}
+
+// carried are the values that another core keeps, with those that the run's settings have for it.
+func carried(w *World, to *protocol.Info, v setting.Values) setting.Values {
+	v = to.Settings.Only(w.Set.Core.Own).Over(common.Settings.Only(v))
+	if !merges(to) {
+		v = common.Placement.Set(v.Without(common.CodeK.Name).Without(common.ExtraWhole.Name), protocol.PlacementCopy)
+	}
+	return v
+}
