@@ -53,7 +53,6 @@ func (s *Settings) drawSwitches(d draw.Chance) {
 	}
 	s.Switches = true
 	s.Faults[faultSwitch] = s.Election * time.Duration(2+d.Below(20))
-	s.Core.MaxClockDrift = s.neededDrift()
 }
 
 // foundSwitching gives a log that is to be sealed a profile from its beginning on.

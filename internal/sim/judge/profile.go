@@ -33,6 +33,7 @@ func (c *Court) Grows(instances int) error {
 
 // FollowsProfile judges, at the end, that a member uses the last profile in an instance.
 func (c *Court) FollowsProfile(instance protocol.InstanceID, p *protocol.Profile) error {
+	c.Settle()
 	if last := &c.First.Last().Profile; !p.Equal(last) {
 		return fmt.Errorf("P1: uses version %d of the profile in instance %d; the last one is %d", p.Version, instance,
 			last.Version)
@@ -43,6 +44,7 @@ func (c *Court) FollowsProfile(instance protocol.InstanceID, p *protocol.Profile
 // Profile judges a decided profile that a member has applied, or has in a snapshot. was is the version that it had
 // before.
 func (c *Court) Profile(p *protocol.Profile, was uint64) error {
+	c.Settle()
 	if p.Version < was {
 		return fmt.Errorf("P1: goes back from version %d of the profile to %d", was, p.Version)
 	}

@@ -47,6 +47,8 @@ func SlotOf(e *protocol.Entry) check.Slots {
 		return check.Slots{Fills: true, Covers: e.Width()}
 	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
 		return check.Slots{Covers: 1}
+	case protocol.EntrySeal:
+		return check.Slots{Fills: true}
 	case protocol.EntryReshape:
 		return check.Slots{Fills: true, Instances: e.Instances()}
 	case protocol.EntrySkip:
