@@ -166,7 +166,7 @@ func (k *Kept) inForce(instance protocol.InstanceID) bool {
 // instances.
 func (k *Kept) notify(instance protocol.InstanceID) {
 	k.hooks.Changed(instance)
-	if first := k.all[0].instance; first != instance && !k.inForce(instance) {
+	if first := k.shape[0]; !k.inForce(instance) {
 		k.hooks.Changed(first)
 	}
 }
@@ -189,8 +189,8 @@ func (k *Kept) News(instance protocol.InstanceID) (in protocol.Bodies, changed b
 		return in, false
 	}
 	var rest protocol.Bodies
-	if t == k.all[0] && len(k.all) > len(k.shape) {
-		for _, o := range k.all[1:] {
+	if instance == k.shape[0] && len(k.all) > len(k.shape) {
+		for _, o := range k.all {
 			if !k.inForce(o.instance) {
 				rest = join(rest, o.standing())
 			}
