@@ -3,12 +3,14 @@ package lifecycle
 import (
 	"bytes"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/membertest"
+	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
@@ -105,4 +107,35 @@ func spoil(t *testing.T, fs vfs.FS, name string, what []byte) {
 	require.Positive(t, at)
 	_, err = f.WriteAt([]byte{what[0] ^ 1}, int64(at))
 	require.NoError(t, err)
+}
+
+// TestAMemberThatHasBegunIsClosedWhenItStarts: the first record behind a seal says which instances ended, whatever
+// commit index their logs show.
+func TestAMemberThatHasBegunIsClosedWhenItStarts(t *testing.T) {
+	log, err := wal.Open(wal.Options{FS: vfs.NewMem(), Dir: "log", Identity: []byte("x")})
+	require.NoError(t, err)
+	defer log.Close()
+	meta := member.Bootstrap(order.Begin(1, false), []protocol.Member{{ID: 1}})
+	state := protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: 7, Commit: 1}}
+	held := []wal.Record{member.WALRecord(1, &state)}
+	for i := range protocol.Index(4) {
+		held = append(held, entryRecord(1, i+1, 7))
+	}
+	require.NoError(t, log.Append(held))
+	found, err := FindInstances(log, &meta)
+	require.NoError(t, err)
+	require.False(t, found.InForce[0].Closed)
+
+	for _, ended := range [][]protocol.EndedLog{{{Instance: 1, Index: 3}}, {{Instance: 2, Index: 9}}} {
+		next := protocol.Base{Config: meta.Config, Ended: ended}
+		_, records, err := NewUnborn(ended[0].Instance + 1).Begin(next)
+		require.NoError(t, err)
+		require.NoError(t, log.Append(records))
+		found, err = FindInstances(log, &meta)
+		require.NoError(t, err)
+		require.True(t, found.InForce[0].Closed)
+		require.EqualValues(t, 3, found.InForce[0].Recovered.State.Commit)
+	}
+	require.Equal(t, []protocol.InstanceID{1, 2}, slices.Sorted(slices.Values(found.ended)), "two seals, one behind the other")
+	require.Zero(t, found.pending[2].State.Commit, "it has nothing of what was decided")
 }
