@@ -17,8 +17,9 @@ type InstanceLog struct {
 	Accepted []protocol.Entry
 	// Closed: the member has begun the instances behind the seal that ends this one, and takes no part in it any more.
 	Closed bool
-	// Born: the instance begins now, behind a seal, and this member has written nothing of it.
-	Born bool
+	// First is the member that should lead the instance first, if it begins now, behind a seal, and this member has
+	// written nothing of it; else 0.
+	First protocol.MemberID
 }
 
 // Accept reads what the instance's cells hold. Cells of slots that are decided by now may still be

@@ -46,7 +46,7 @@ func newEventLoop(r *Replica, log *member.InstanceLog, inst *instance.Instance, 
 	l := &eventLoop{r: r, id: id, kept: kept, used: t, wake: kept.wake}
 	l.hosted = instance.NewHosted(instance.HostedConfig{
 		Self: o.Self, Instance: id, Heartbeat: t.Heartbeat, Election: t.Election, Leaders: t.Leaders,
-		Keyed: o.Begin.Keyed, KeepLogBytes: o.KeepLogBytes, Closed: log.Closed, Stands: r.stands(log),
+		Keyed: o.Begin.Keyed, KeepLogBytes: o.KeepLogBytes, Closed: log.Closed, Stands: log.First == o.Self,
 	}, instance.Calls{
 		Now: r.now, Siblings: func() instance.Siblings { return r.loops.Load() }, Source: l, Rounds: l,
 	}, inst)

@@ -27,6 +27,8 @@ func (h instancesHost) Known(since protocol.Position, ids []protocol.InstanceID,
 	h.r.loops.Store(&eventLoops{all: inForce, ids: ids, since: since, staying: staying})
 }
 
+func (h instancesHost) First(l *eventLoop) protocol.MemberID { return instance.First(l.status.Load()) }
+
 func (h instancesHost) Close(l *eventLoop) { l.do(l.hosted.Close) }
 
 func (h instancesHost) Run(l *eventLoop) {
@@ -94,16 +96,6 @@ func (r *Replica) closed(id protocol.InstanceID) {
 // offerTo offers a snapshot to a member that takes part in an instance which a seal has ended.
 func (r *Replica) offerTo(to protocol.MemberID, id protocol.InstanceID) {
 	r.exchange.do(func(m *snapshot.StateExchange) { m.Missing(to, id) })
-}
-
-// stands reports whether this member is to be the first leader of an instance that begins behind a seal: it led the log
-// before. If the instances have leaders of their own, only the first one is led by it.
-func (r *Replica) stands(log *member.InstanceLog) bool {
-	loops := r.loops.Load()
-	if !log.Born || loops == nil {
-		return false
-	}
-	return instance.First(loops.all[0].status.Load()) == r.opt.Self
 }
 
 // planned has plans carried out. Event loops and the apply loop call it.

@@ -136,6 +136,6 @@ func TestAMemberThatHasBegunIsClosedWhenItStarts(t *testing.T) {
 		require.True(t, found.InForce[0].Closed)
 		require.EqualValues(t, 3, found.InForce[0].Recovered.State.Commit)
 	}
-	require.Equal(t, []protocol.InstanceID{1, 2}, slices.Sorted(slices.Values(found.ended)), "two seals, one behind the other")
+	require.Equal(t, []protocol.InstanceID{1, 2}, slices.Sorted(slices.Values(found.ended)), "two seals")
 	require.Zero(t, found.pending[2].State.Commit, "it has nothing of what was decided")
 }

@@ -37,6 +37,7 @@ func (m *mail) Submit(records []wal.Record) {
 		panic("an instance begins in a directory that an earlier version would open")
 	}
 }
+func (m *mail) First(protocol.InstanceID) protocol.MemberID { return 0 }
 func (m *mail) Close(id protocol.InstanceID) {
 	m.log = append(m.log, fmt.Sprintf("close %d", id))
 }

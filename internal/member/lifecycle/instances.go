@@ -51,6 +51,8 @@ type Instances[I any] struct {
 	sealing *apply.PlannedAt
 	open    []protocol.InstanceID
 	ended   []protocol.InstanceID
+	// first should lead first behind the last seal.
+	first protocol.MemberID
 	// beginning counts the Submits that are not durable yet; ≥ 0.
 	beginning int
 	early     earlyMessages
@@ -72,6 +74,8 @@ type InstancesHost[I any] interface {
 	// Known makes known which instances are active, since which position, and which retired ones stay. The lists do not
 	// change any more.
 	Known(since protocol.Position, ids []protocol.InstanceID, inForce, staying []I)
+	// First is the member that leads an instance, which a seal is about to end: see [instance.First].
+	First(I) protocol.MemberID
 	// Close ends the member's part in an instance. [Instances.Closed] is to be called when everything was sent that the
 	// member said before.
 	Close(I)
@@ -234,7 +238,7 @@ func (n *Instances[I]) Carry(p *apply.PlannedAt) (changed bool, err error) {
 	case slices.Contains(shape, n.ids[0]):
 		return true, n.carry(p)
 	}
-	n.sealing, n.open = p, n.ids
+	n.sealing, n.open, n.first = p, n.ids, n.host.First(n.inForce[0])
 	for _, i := range n.inForce {
 		n.host.Close(i)
 	}
@@ -339,8 +343,10 @@ func (n *Instances[I]) begin(
 	if err != nil {
 		return i, nil, err
 	}
-	log := member.InstanceLog{Instance: id, Recovered: &rec, Closed: slices.Contains(n.ended, id),
-		Born: sealed && !u.written && base.Index == 0}
+	log := member.InstanceLog{Instance: id, Recovered: &rec, Closed: slices.Contains(n.ended, id)}
+	if sealed && !u.written && base.Index == 0 {
+		log.First = n.first
+	}
 	if i, err = n.host.Make(log); err != nil {
 		return i, nil, err
 	}

@@ -96,8 +96,8 @@ func newMemberInstance(m *Member, instance protocol.InstanceID, c *judge.Instanc
 	return &MemberInstance{Member: m, Instance: instance, Judges: c}
 }
 
-// begin creates the instance from the recovered log. stands: it campaigns at once.
-func (s *MemberInstance) begin(session protocol.Session, log *member.InstanceLog, stands bool) error {
+// begin creates the instance from the recovered log.
+func (s *MemberInstance) begin(session protocol.Session, log *member.InstanceLog) error {
 	m, set, rec := s.Member, s.Member.Own, log.Recovered
 	core, err := set.newCore(m.ID, s.Instance, session, *rec)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *MemberInstance) begin(session protocol.Session, log *member.InstanceLog
 	s.Inst = instance.NewInstance(config, s.Witness)
 	s.Hosted = instance.NewHosted(instance.HostedConfig{
 		Self: m.ID, Instance: s.Instance, Heartbeat: t.Heartbeat, Election: t.Election, Leaders: t.Leaders, Keyed: set.Keyed,
-		KeepLogBytes: set.KeepLogBytes, Closed: log.Closed, Stands: stands, Mutant: set.MutantName(),
+		KeepLogBytes: set.KeepLogBytes, Closed: log.Closed, Stands: log.First == m.ID, Mutant: set.MutantName(),
 	}, instance.Calls{Now: m.Clock, Siblings: func() instance.Siblings { return m.Crew }, Source: s, Rounds: s}, s.Inst)
 	s.sender = instance.Sender{
 		Instance: s.Instance, Codec: config.Codec, Links: s, Now: m.Clock,

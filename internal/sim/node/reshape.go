@@ -85,11 +85,6 @@ func (m *Member) closed(id protocol.InstanceID) {
 	}
 }
 
-// stands reports whether the member is to be the first leader of an instance that begins behind a seal.
-func (r *Running) stands(self protocol.MemberID, log *member.InstanceLog) bool {
-	return log.Born && r.Crew != nil && instance.First(r.Crew.Instances[0].status) == self
-}
-
 // Among returns the instance with that id, or nil.
 func (r *Running) Among(instances []*MemberInstance, id protocol.InstanceID) *MemberInstance {
 	if i := slices.IndexFunc(instances, func(s *MemberInstance) bool { return s.Instance == id }); i >= 0 {
@@ -130,7 +125,7 @@ func (h instancesHost) Make(log member.InstanceLog) (*MemberInstance, error) {
 	if err := s.judgeHeld(h.r.Body.Store); err != nil {
 		return nil, err
 	}
-	return s, s.begin(h.r.session, &log, h.r.stands(m.ID, &log))
+	return s, s.begin(h.r.session, &log)
 }
 
 func (h instancesHost) Grow() error { return h.r.dir.Grow() }
@@ -141,6 +136,8 @@ func (h instancesHost) Known(since protocol.Position, ids []protocol.InstanceID,
 	h.r.InForce, h.r.Retired, h.r.Crew = inForce, staying, &Crew{ids, since, inForce}
 	h.r.MemberInstance = inForce[0]
 }
+
+func (h instancesHost) First(s *MemberInstance) protocol.MemberID { return instance.First(s.status) }
 
 func (h instancesHost) Close(s *MemberInstance) { s.Do(s.Hosted.Close) }
 
