@@ -82,3 +82,9 @@ func TestAProfileHasTheSettingsOfItsCore(t *testing.T) {
 	s.Config.Members = o.Members
 	require.NotEmpty(t, (&Node{opt: c}).tolerance(&s.Config))
 }
+
+// TestProgressAcrossASeal: the instances may be those behind a seal that is not applied yet, or is applied already.
+func TestProgressAcrossASeal(t *testing.T) {
+	s := replica.Status{Applied: order.Begin(2, true), Instances: []protocol.Status{{Instance: 3, Commit: 7}}}
+	require.Equal(t, []InstanceProgress{{Instance: 3, Waiting: 7}}, progress(&s))
+}

@@ -135,7 +135,8 @@ func progress(s *replica.Status) []InstanceProgress {
 		in := &s.Instances[i]
 		point := s.Applied.Point(in.Instance)
 		out[i] = InstanceProgress{Instance: in.Instance, Applied: point.Index, AppliedRounds: uint64(point.Round)}
-		if !s.Applied.Merged() {
+		// The instances may be those behind a seal that is not applied yet.
+		if !s.Applied.Merged() || len(s.Weave) != len(s.Instances) {
 			out[i].Waiting = uint64(in.Commit - min(in.Commit, point.Index))
 			continue
 		}
