@@ -219,8 +219,8 @@ type Effects struct {
 	// Release may leave once everything persisted up to Seq is durable.
 	Release []*Message
 	// Commit has the entries that are decided: contiguous and in index order over the incarnation of a core, from the
-	// base on. Payloads of batches may be not resident, as in Send. Envelopes are encoded, and configurations have
-	// their payloads.
+	// base on. Payloads of batches may be not resident, as in Send. Envelopes are encoded, and configurations and
+	// seals have their payloads.
 	Commit []Entry
 	// Reads are read indexes: serve when everything up to Index is applied.
 	Reads []ReadIndex

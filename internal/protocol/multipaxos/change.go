@@ -13,8 +13,12 @@ func (s *Paxos) removed() bool { return slots.Removed(&s.conf, s.cfg.Self) }
 func (s *Paxos) proposeChange(in protocol.ProposeChange) {
 	reason := slots.RefuseChange(&s.conf, s.cfg.Self, s.role, s.leader, &in)
 	switch {
+	case s.closed():
+		s.refuse(in.Context, protocol.ReasonSealing)
 	case reason != protocol.ReasonNone:
 		s.refuse(in.Context, reason)
+	case s.sealing():
+		s.refuse(in.Context, protocol.ReasonSealing)
 	case s.lead.transfer.to != 0:
 		s.refuse(in.Context, protocol.ReasonTransferring)
 	case s.changing():
@@ -105,7 +109,7 @@ func (s *Paxos) caughtUp(id protocol.MemberID) bool {
 
 // promote makes a joining member a voter once it is caught up.
 func (s *Paxos) promote() {
-	if s.changing() || s.lead.transfer.to != 0 {
+	if s.changing() || s.sealing() || s.lead.transfer.to != 0 {
 		return
 	}
 	if in, ok := slots.Joiner(&s.conf, s.caughtUp); ok {

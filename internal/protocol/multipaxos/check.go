@@ -11,7 +11,9 @@ import (
 
 // Check is protocol.Core's.
 func (s *Paxos) Check() error {
-	for _, check := range [...]func(*Paxos) error{checkLog, checkAcceptor, checkRole, checkPeers, checkReads, checkRelay} {
+	for _, check := range [...]func(*Paxos) error{
+		checkLog, checkAcceptor, checkRole, checkPeers, checkReads, checkRelay, (*Paxos).checkSeals,
+	} {
 		if err := check(s); err != nil {
 			return fmt.Errorf("multi-paxos: member %s ballot %s %s: %w", s.cfg.Self, s.ballot, s.role, err)
 		}

@@ -103,7 +103,7 @@ func (s *Paxos) stalled() bool {
 }
 
 func persisted(s *Paxos, seq uint64) {
-	if !s.disk.Completed(seq) {
+	if !s.disk.Completed(seq) || s.closed() {
 		return
 	}
 	if s.prop.Phase == paxos.Preparing {

@@ -15,6 +15,7 @@
 //	learn.go      phase 2 at the others, catching up, snapshots
 //	read.go       read indexes
 //	change.go     membership; transfer.go: transfer of leadership
+//	seal.go       a log that ends
 //	relay.go      messages through relays
 //	settings.go   the settings of its own; tune.go: changes of settings; info.go: what others know of the core
 //	bodies.go     large values: their names, and which members have them

@@ -153,6 +153,9 @@ func (s *Paxos) countProbes() {
 
 // elect takes a new ballot and asks for promises. forced: the leader transfers leadership.
 func (s *Paxos) elect(forced bool) {
+	if s.closed() {
+		return
+	}
 	s.stepDown()
 	s.resetElectionTimer()
 	self := s.conf.Find(s.cfg.Self)
@@ -182,7 +185,7 @@ func (s *Paxos) prepare() {
 // sendPrepares asks those acceptors again that have not answered. Questions under a ballot that is not durable yet
 // wait for the disk.
 func (s *Paxos) sendPrepares() {
-	if s.prop.Phase != paxos.Preparing {
+	if s.prop.Phase != paxos.Preparing || s.closed() {
 		return
 	}
 	for _, id := range s.conf.Voters() {

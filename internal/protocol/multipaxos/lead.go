@@ -23,6 +23,8 @@ type leading struct {
 	// proposed and not decided.
 	queue        []protocol.Entry
 	queued, open int
+	// sealedAt is the slot of the last EntrySeal that is proposed; 0: there is none.
+	sealedAt protocol.Index
 	// change is a membership change that waits until all that was proposed is decided; nil: none.
 	change *protocol.ProposeChange
 	// forced: the last leader transferred leadership, so voters do not wait for it to time out.
@@ -232,6 +234,9 @@ func progressed(s *Paxos, p *paxos.Peer) {
 
 // advance decides what a quorum has accepted.
 func (s *Paxos) advance() {
+	if s.closed() {
+		return
+	}
 	for s.prop.Phase == paxos.Ready {
 		to := min(s.prop.End, protocol.Index(s.acceptors().Agreed(s.accepted)))
 		if to <= s.log.Last() {
@@ -264,6 +269,9 @@ func (s *Paxos) accepted(id protocol.MemberID) uint64 {
 
 // fill proposes what waits, as far as it can be proposed now.
 func (s *Paxos) fill() {
+	if s.closed() {
+		return
+	}
 	before := s.prop.End
 	for s.role == protocol.Leader && s.prop.Phase == paxos.Ready && !s.barrier() {
 		slot, v, bound, found := s.prop.NextSlot()
@@ -281,6 +289,9 @@ func (s *Paxos) fill() {
 			e.Seal(slot, protocol.Term(s.ballot), make([]byte, protocol.HeadSize))
 		}
 		s.vote(e)
+		if e.Kind == protocol.EntrySeal {
+			s.lead.sealedAt = slot
+		}
 		s.lead.open += e.Bytes()
 		s.prop.MarkProposed()
 	}
@@ -300,9 +311,12 @@ func (s *Paxos) barrier() bool {
 }
 
 // next returns what to propose in a free slot: a configuration once everything before it is decided, and nothing
-// until then.
+// until then. Behind a seal there is nothing.
 func (s *Paxos) next() (e protocol.Entry, ok bool) {
 	l := &s.lead
+	if s.ends() {
+		return e, false
+	}
 	if l.change != nil {
 		if s.prop.End > s.log.Last() {
 			return e, false
@@ -323,7 +337,7 @@ func (s *Paxos) next() (e protocol.Entry, ok bool) {
 
 // onProposeInput accepts or forwards entries on the member where they were proposed.
 func onProposeInput(s *Paxos, entries []protocol.Entry) {
-	if s.role != protocol.Leader && s.leader != 0 && !s.removed() {
+	if s.role != protocol.Leader && s.leader != 0 && !s.closed() && !s.removed() {
 		for len(entries) > 0 {
 			n := protocol.Fitting(entries, s.cfg.MaxFrameBytes)
 			s.send(s.leader, MsgPropose, Part{}).Entries = entries[:n:n]
@@ -337,6 +351,9 @@ func onProposeInput(s *Paxos, entries []protocol.Entry) {
 }
 
 func onPropose(s *Paxos, m *protocol.Message, _ Part) {
+	if slices.ContainsFunc(m.Entries, func(e protocol.Entry) bool { return e.Kind == protocol.EntrySeal }) {
+		return // who sent it has not checked it against this log
+	}
 	enqueue(s, m.Entries, func(id protocol.ProposalID, reason protocol.Reason) {
 		s.send(m.From, MsgProposeRefused, Part{ID: id, Reason: reason})
 	})
@@ -378,10 +395,16 @@ func refusal(s *Paxos, e *protocol.Entry) protocol.Reason {
 		return protocol.ReasonMalformed
 	case s.removed():
 		return protocol.ReasonRemoved
+	case s.closed():
+		return protocol.ReasonSealing
 	case s.role != protocol.Leader && s.leader != 0:
 		return protocol.ReasonNotLeader
 	case s.role != protocol.Leader:
 		return protocol.ReasonNoLeader
+	case s.sealing():
+		return protocol.ReasonSealing
+	case e.Kind == protocol.EntrySeal && s.changing():
+		return protocol.ReasonChangePending
 	case l.transfer.to != 0:
 		return protocol.ReasonTransferring
 	case l.open+l.queued > 0 && l.open+l.queued+e.Bytes() > s.cfg.MaxUncommittedBytes:

@@ -146,6 +146,9 @@ func (s *Paxos) appendDecided(e protocol.Entry) {
 		s.lead.open -= e.Bytes()
 	}
 	s.log.Append(e)
+	if s.seals.Note(&e); e.Kind == protocol.EntrySeal && s.role == protocol.Leader && s.suspended() {
+		s.failReads(protocol.ReasonSealing)
+	}
 	s.bodies.Learned(&e)
 	s.acc.Extend(e.Index)
 	s.prop.Forget(e.Index)
@@ -215,7 +218,7 @@ func snapshotSent(s *Paxos, in protocol.SnapshotSent) {
 // leader's log begins after. If snapshots cannot be sent either, because the state here is damaged, the others
 // recover without this member: they accepted what was decided.
 func cannotBring(s *Paxos) bool {
-	return s.role == protocol.Leader && protocol.Index(s.acceptors().Agreed(s.accepted)) < s.log.Base
+	return s.role == protocol.Leader && !s.closed() && protocol.Index(s.acceptors().Agreed(s.accepted)) < s.log.Base
 }
 
 // yieldLeadership asks an active voter to stand for election, and steps down.
@@ -234,8 +237,8 @@ func yieldLeadership(s *Paxos) {
 
 // snapshotReceived installs a snapshot that is ahead of what is known here to be decided. Votes after it are kept.
 func snapshotReceived(s *Paxos, in protocol.SnapshotReceived) {
-	if in.Base.Index <= s.log.Last() {
-		return
+	if in.Base.Index <= s.log.Last() || s.closed() {
+		return // a closed core has all that was decided before the seal
 	}
 	base := in.Base
 	base.Config = base.Config.Clone()
@@ -258,6 +261,7 @@ func snapshotReceived(s *Paxos, in protocol.SnapshotReceived) {
 	s.log, s.conf, s.bodies = has.Log, has.Config, has.Bodies
 	s.hard.logged, s.hard.hurry = base.Index, false
 	s.committed, s.leaving = base.Index, nil
+	s.seals.Install()
 	s.acc.Extend(base.Index)
 	s.prop.Forget(base.Index)
 	s.writeState()

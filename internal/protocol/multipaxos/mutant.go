@@ -31,6 +31,9 @@ const (
 	MutantChangeUnasked      protocol.Mutant = "paxos-change-unasked"
 	MutantLeadUnasked        protocol.Mutant = "paxos-lead-unasked"
 	MutantProfileForgotten   protocol.Mutant = "paxos-profile-forgotten"
+	MutantSealKeepsReads     protocol.Mutant = "paxos-seal-keeps-reads"
+	MutantProposeBehindSeal  protocol.Mutant = "paxos-propose-behind-seal"
+	MutantClosedTakesPart    protocol.Mutant = "paxos-closed-takes-part"
 )
 
 // twoRelays are clusters in which mutants of relays are found.
@@ -74,4 +77,7 @@ var Mutants = [...]protocol.MutantInfo{
 var scripted = [...]protocol.MutantInfo{
 	{Name: MutantChangeUnasked, Does: "a leader proposes to other voters without asking them for promises first"},
 	{Name: MutantProfileForgotten, Does: "a member that restarts has the settings of its flags, not those of the log"},
+	{Name: MutantSealKeepsReads, Does: "a leader answers reads after a seal is decided"},
+	{Name: MutantProposeBehindSeal, Does: "a leader proposes more behind a seal without a verdict"},
+	{Name: MutantClosedTakesPart, Does: "a member promises and accepts after the seal counted"},
 }

@@ -44,6 +44,8 @@ type Paxos struct {
 
 	acc    paxos.Acceptor
 	bodies slots.Bodies
+	// seals are the EntrySeals that are decided.
+	seals protocol.Seals
 	// ballot is the promised ballot, perhaps this member's own, which is durable before it is used.
 	ballot paxos.Ballot
 
@@ -74,13 +76,14 @@ func NewWithin(own setting.Table, cfg protocol.Settings, rec protocol.Recovered)
 	if err != nil {
 		return nil, err
 	}
-	had, err := slots.Recover(&rec, cfg.CacheBytes, func(*protocol.Entry) {})
+	var seals protocol.Seals
+	had, err := slots.Recover(&rec, cfg.CacheBytes, seals.Note)
 	if err != nil {
 		return nil, err
 	}
 	s := &Paxos{
 		cfg: cfg, tuning: tuning, chance: slots.Chance(cfg.Self), log: had.Log, conf: had.Config, bodies: had.Bodies,
-		committed: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
+		seals: seals, committed: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
 	}
 	if cfg.Mutant != MutantProfileForgotten {
 		if _, err := s.tuning.Follow(&s.cfg, &s.conf.Profile); err != nil {
@@ -118,7 +121,7 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 		s.resetElectionTimer()
 	}
 	sent, released := len(out.Send), len(out.Release)
-	role, ballot, leader, conf := s.role, s.ballot, s.leader, s.log.ConfigAt
+	role, ballot, leader, conf, seal := s.role, s.ballot, s.leader, s.log.ConfigAt, s.sealState()
 	s.handle(in)
 	s.runTimers()
 	s.emitCommitted()
@@ -126,7 +129,7 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 	s.bundle(sent, released)
 	s.disk.End(slots.Extent{Last: s.hard.logged, Reach: s.acc.Reach, Under: s.acc.Promised}, now)
 	s.log.Lighten(s.disk.Durable.Last, s.cfg.CacheBytes)
-	if role != s.role || ballot != s.ballot || leader != s.leader || conf != s.log.ConfigAt {
+	if role != s.role || ballot != s.ballot || leader != s.leader || conf != s.log.ConfigAt || seal != s.sealState() {
 		out.Changed = true
 	}
 	s.out = nil
@@ -139,7 +142,9 @@ func (s *Paxos) handle(in protocol.Input) {
 	case protocol.Tick:
 		onTick(s, in.Random)
 	case protocol.Propose:
-		onProposeInput(s, in.Entries)
+		if in.Under == nil || s.role == protocol.Leader && *in.Under == s.log.ConfigAt && !s.changing() {
+			onProposeInput(s, in.Entries)
+		}
 	case protocol.ProposeChange:
 		s.proposeChange(in)
 	case protocol.Read:
@@ -156,6 +161,8 @@ func (s *Paxos) handle(in protocol.Input) {
 		unreachable(s, in.Member)
 	case protocol.Unsendable:
 		unsendable(s, in)
+	case protocol.Sealed:
+		s.sealed(in)
 	case protocol.Transfer:
 		transfer(s, in)
 	case protocol.Stand:
@@ -181,6 +188,10 @@ func receive(s *Paxos, m *protocol.Message) {
 		return
 	}
 	p := partOf(m)
+	if s.closed() {
+		receiveClosed(s, m, p)
+		return
+	}
 	if m.Type == MsgPrepare && s.ignoresCandidate(m.From, p.Force) {
 		return
 	}
@@ -232,9 +243,12 @@ func (s *Paxos) runTimers() {
 	if s.incarnation == 0 {
 		return
 	}
-	if s.role == protocol.Leader {
+	switch {
+	case s.closed():
+		s.runClosedTimers()
+	case s.role == protocol.Leader:
 		s.runLeaderTimers()
-	} else if s.now >= s.election.standAt || s.alone() {
+	case s.now >= s.election.standAt || s.alone():
 		s.probe()
 	}
 	s.sendPrepares()
@@ -289,6 +303,7 @@ func (s *Paxos) Status() protocol.Status {
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
 		Unwritten: s.committed - min(s.committed, s.disk.Durable.Last),
 		Lacking:   s.bodies.Missing, Proposed: proposedConfig(s), Undecided: s.settled() < s.log.Last(),
+		ConfigIndex: s.log.ConfigAt, Sealed: s.sealState(),
 	}
 	if s.role == protocol.Leader {
 		st.K = 1

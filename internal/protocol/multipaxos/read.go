@@ -29,6 +29,8 @@ type reads struct {
 
 func onReadInput(s *Paxos, context uint64) {
 	switch {
+	case s.closed():
+		s.refuse(context, protocol.ReasonSealing)
 	case s.role == protocol.Leader:
 		addQuery(s, pendingRead{context: context, from: s.cfg.Self})
 	case s.removed():
@@ -42,11 +44,14 @@ func onReadInput(s *Paxos, context uint64) {
 
 func onRead(s *Paxos, m *protocol.Message, p Part) {
 	q := pendingRead{context: m.Context, from: m.From, incarnation: p.Round}
-	if s.role != protocol.Leader {
+	switch {
+	case s.closed():
+		s.failRead(q, protocol.ReasonSealing)
+	case s.role != protocol.Leader:
 		s.failRead(q, protocol.ReasonNotLeader)
-		return
+	default:
+		addQuery(s, q)
 	}
-	addQuery(s, q)
 }
 
 // onReadAnswer delivers the leader's answer, unless an earlier incarnation of this member asked.
@@ -55,6 +60,8 @@ func onReadAnswer(s *Paxos, m *protocol.Message, p Part) {
 	case p.Round != s.incarnation:
 	case p.Reason != protocol.ReasonNone:
 		s.refuse(m.Context, p.Reason)
+	case s.closed(): // the new instances may have decided more
+		s.refuse(m.Context, protocol.ReasonSealing)
 	default:
 		s.out.Reads = append(s.out.Reads, protocol.ReadIndex{Context: m.Context, Index: p.Slot})
 	}
@@ -64,6 +71,8 @@ func onReadAnswer(s *Paxos, m *protocol.Message, p Part) {
 func addQuery(s *Paxos, q pendingRead) {
 	rd := &s.lead.reads
 	switch {
+	case s.suspended():
+		s.failRead(q, protocol.ReasonSealing)
 	case s.cfg.Mutant == MutantReadAlone && s.current():
 		s.serve(q, s.settled())
 	case len(rd.asked)+len(rd.waiting) >= paxos.MaxReads:

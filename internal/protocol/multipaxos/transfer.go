@@ -24,6 +24,8 @@ func transfer(s *Paxos, in protocol.Transfer) {
 
 func beginTransfer(s *Paxos, to protocol.MemberID) protocol.Reason {
 	switch {
+	case s.closed():
+		return protocol.ReasonSealing
 	case s.role != protocol.Leader && s.leader == 0:
 		return protocol.ReasonNoLeader
 	case s.role != protocol.Leader:

@@ -243,7 +243,7 @@ func (s *Paxos) enqueue(entries []protocol.Entry, early bool, refuse func(protoc
 
 func (s *Paxos) refusal(e *protocol.Entry) protocol.Reason {
 	switch {
-	case e.Kind == protocol.EntryConfig, e.Kind == protocol.EntryNoop:
+	case e.Kind == protocol.EntryConfig, e.Kind == protocol.EntryNoop, e.Kind == protocol.EntrySeal:
 		return protocol.ReasonInvalidChange // they are proposed otherwise
 	case e.Bytes() > min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes):
 		return protocol.ReasonTooLarge
