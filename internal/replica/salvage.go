@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,8 @@ type SalvageOptions struct {
 	// the large bodies there are used.
 	Dir    string
 	Others []string
-	// Behind are entries behind an instance's log that its core has on the disk; nil: there are none.
+	// Behind are entries behind an instance's log that its core has on the disk; nil: there are none. The core is named by
+	// the instance's profile, or as the directory records it.
 	Behind func(core string) func(*protocol.Recovered) []protocol.Entry
 	Guess  func() member.KindGuess
 }
@@ -42,13 +44,13 @@ type Salvaged struct {
 	stores []*wal.Bodies
 	opened []*wal.Bodies // those of others, which Close closes
 	behind map[bodyAt]protocol.Entry
-	// Kind is what the log was. Position is how far the state came, and Behind how many entries of it no one had told
-	// this member to be decided.
+	// Kind is what the log was, behind its last seal. Position is how far the state came, and Behind how many entries of
+	// it no one had told this member to be decided.
 	Kind     member.LogKind
 	Position protocol.Position
 	Behind   int
-	// Last is the last entry of the first instance's log: of several members the one that has the highest term there,
-	// and of these the highest index, knows most.
+	// Last is the last entry of the first instance's log: of several members behind the same seal the one that has the
+	// highest term there, and of these the highest index, knows most.
 	Last protocol.Base
 }
 
@@ -84,7 +86,7 @@ func Salvage(o SalvageOptions, sm member.StateMachine) (s *Salvaged, err error) 
 	s = &Salvaged{dir: dir, stores: []*wal.Bodies{dir.Bodies}, behind: map[bodyAt]protocol.Entry{}, Kind: told.Kind}
 	err = s.openOthers(&o, told.Cluster)
 	if err == nil {
-		err = s.apply(sm, o.Behind(told.Kind.Core))
+		err = s.apply(sm, o.Behind)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -115,13 +117,15 @@ func (s *Salvaged) openOthers(o *SalvageOptions, cluster uint64) error {
 const salvagedAtOnce = 1000
 
 // apply applies all entries of all instances, as if each was decided.
-func (s *Salvaged) apply(sm member.StateMachine, behind func(*protocol.Recovered) []protocol.Entry) error {
+func (s *Salvaged) apply(
+	sm member.StateMachine, behindOf func(core string) func(*protocol.Recovered) []protocol.Entry,
+) error {
 	a := apply.NewApplier(sm, s.dir.Meta, s.dir.Session(), s.dir.Skip, lifecycle.LoadFrom(s.dir.Log))
-	logs := s.dir.Instances.Logs()
+	logs, lasts := s.dir.Instances.Logs(), map[protocol.InstanceID]protocol.Base{}
 	for i := range logs {
 		rec, instance := logs[i].Recovered, logs[i].Instance
 		entries := rec.Entries
-		if behind != nil {
+		if behind := behindOf(cmp.Or(rec.Base.Config.Profile.Core, s.Kind.Core)); behind != nil {
 			more := behind(rec)
 			for _, e := range more {
 				s.behind[bodyAt{instance, e.Index}] = e
@@ -132,9 +136,7 @@ func (s *Salvaged) apply(sm member.StateMachine, behind func(*protocol.Recovered
 		if n := len(entries); n > 0 {
 			last = protocol.Base{Index: entries[n-1].Index, Term: entries[n-1].Term}
 		}
-		if i == 0 {
-			s.Last = last
-		}
+		lasts[instance] = last
 		s.Behind += int(last.Index - min(last.Index, rec.State.Commit))
 		for chunk := range slices.Chunk(entries, salvagedAtOnce) {
 			if err := a.Apply(intake.CommittedEntries{Instance: instance, Entries: chunk}); err != nil {
@@ -149,7 +151,11 @@ func (s *Salvaged) apply(sm member.StateMachine, behind func(*protocol.Recovered
 		return &member.DirError{Dir: s.dir.Dir(),
 			Detail: "the state machine, or a part of the log that is needed, is damaged: use another member's"}
 	}
-	s.Position = a.Cursor().Position
+	at, config := a.Cursor(), a.Config()
+	s.Position, s.Last = at.Position, lasts[at.Points[0].Instance]
+	if config.Profile.Sealed() {
+		s.Kind = member.KindBehind(&config.Profile)
+	}
 	if d, ok := sm.(member.DurableStateMachine); ok {
 		return d.Sync()
 	}

@@ -78,7 +78,9 @@ func NewUnborn(instance protocol.InstanceID) *Pending {
 // RecoverPending reads what the log has of such an instance.
 func RecoverPending(log *wal.Log, instance protocol.InstanceID) (*Pending, error) {
 	u := &Pending{recovery{instance: instance, limit: recoverResident / order.MaxInstances}}
-	return u, u.read(log)
+	err := u.read(log)
+	u.Base.Config = u.logBase.Config // its profile tells the core
+	return u, err
 }
 
 // Begin returns what the instance needs to start from a base: that of its first moment, or of a
