@@ -33,6 +33,8 @@ type Instance struct {
 
 	profile uint64 // the version of the last profile; not of the first instance
 	sealed  bool   // it begins behind a seal
+	// founded is the first membership as members have it, with what they note of themselves there; nil: it is not known.
+	founded *protocol.Config
 
 	electorates electorates
 	sections    map[protocol.Index]string // the sections that members derived from the log up to an index
@@ -51,6 +53,9 @@ func (j *Instance) Last() *protocol.Config { return &j.Configs[len(j.Configs)-1]
 // configAt returns the membership that was decided up to an index.
 func (j *Instance) configAt(index uint64) *protocol.Config {
 	for i := len(j.Configs) - 1; ; i-- {
+		if i == 0 && j.founded != nil {
+			return j.founded
+		}
 		if d := &j.Configs[i]; i == 0 || d.Index <= index {
 			return &d.Config
 		}

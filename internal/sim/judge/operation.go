@@ -25,10 +25,7 @@ func (c *Court) Done(by protocol.MemberID, op *cluster.Operation, began time.Dur
 			}
 		}
 	case cluster.Tune:
-		p := op.Changes[0].Profile
-		if !slices.ContainsFunc(c.First.Configs, func(d Decided) bool { return d.Config.Profile.Equal(p) }) {
-			return fmt.Errorf("answers that version %d of the profile is active, which was not decided", p.Version)
-		}
+		return c.Profile(op.Changes[0].Profile, 0)
 	case cluster.Switch:
 		return c.Profile(&op.Seal.Profile, 0)
 	case cluster.TransferLeader:

@@ -75,6 +75,9 @@ func (c *Court) sealed(s *counted, begins []uint64) error {
 // profile that the seal says.
 func (j *Instance) Begins(base *protocol.Base) error {
 	first := &j.Configs[0].Config
+	if !j.sealed && base.Index == 0 && len(base.Config.Members) > 0 {
+		j.founded = &base.Config
+	}
 	if !j.sealed || base.Index > 0 || base.Config.SameMembers(first) {
 		return nil
 	}
