@@ -91,8 +91,9 @@ const (
 	// ReasonNoProfile: the log has no profile yet, so members may run an earlier version, which would apply another log
 	// after the change. Retry when the log has a profile: the leader proposes it once all members know profiles.
 	ReasonNoProfile
-	// ReasonEarlier: a member runs an earlier version, which knows no profiles, or may run one, because it has no link
-	// and the log has no profile yet. Retry when all members have links and the new version.
+	// ReasonEarlier: a member runs an earlier version, which knows no profiles, or no seals, or may run one, because it
+	// has no link and the log has no profile yet, or never had a seal. Retry when all members have links and the new
+	// version.
 	ReasonEarlier
 	// ReasonSealing: the log is being sealed, see [Seal], or it is and continues in other instances. Nothing happened;
 	// retry soon.

@@ -61,7 +61,7 @@ func (c *Choice) As(core string, o order.Kind, begun int) (Choice, error) {
 
 // Began is the choice for a log that was sealed, whatever protocol c is of. The log began under a recorded name of a
 // core, in an order, and if merged with this many instances. fixed are the texts of settings that never changed before
-// the seal. Of c only the settings of timing are used, and if c is of the core, what As uses.
+// the seal; "": it is not known. Of c only the settings of timing are used, and if c is of the core, what As uses.
 func (c *Choice) Began(core string, o order.Kind, begun int, fixed map[string]string) (Choice, error) {
 	base := *c
 	if of := CoreOf(core); of != c.Core {
@@ -78,7 +78,7 @@ func (c *Choice) Began(core string, o order.Kind, begun int, fixed map[string]st
 	}
 	for name, text := range fixed {
 		row := base.Core.Settings.Find(name)
-		if row == nil {
+		if row == nil || text == "" {
 			continue
 		}
 		one, err := parse(row, name, text)

@@ -142,7 +142,7 @@ func DecodeAnswer(what string, answer []byte) error {
 func passing(r protocol.Reason) bool {
 	switch r {
 	case protocol.ReasonNoLeader, protocol.ReasonNotLeader, protocol.ReasonChangePending, protocol.ReasonTransferring,
-		protocol.ReasonRestriping:
+		protocol.ReasonRestriping, protocol.ReasonSealing:
 		return true
 	}
 	return false
