@@ -43,8 +43,8 @@ func (net *Net) Verdict(id protocol.MemberID, counts bool) {
 // seals judges the effects of a member where the log is sealed.
 func (j *judge) seals(n *Node, e *protocol.Effects, codec *protocol.Codec) {
 	for _, r := range e.Reads {
-		if n.closed || j.sealed.Index > 0 && r.Index >= j.sealed.Index {
-			j.t.Fatalf("member %s may read at %d, but the log is sealed at %d", n.ID, r.Index, j.sealed.Index)
+		if n.closed || j.sealed.Index > 0 && r.Index >= j.sealed.SealedAt() {
+			j.t.Fatalf("member %s may read at %d, but the log is sealed at %d", n.ID, r.Index, j.sealed.SealedAt())
 		}
 	}
 	if !n.closed {

@@ -182,7 +182,7 @@ func (s *ISS) learnEntries(entries []protocol.Entry) {
 		if s.diverged(s.log.Diverges(s.cfg.Instance, s.from, e)) {
 			return
 		}
-		if s.epoch != nil && e.Index == s.log.Last()+1 && slots.Readable(e) && e.Applicable() {
+		if s.epoch != nil && !s.waits() && e.Index == s.log.Last()+1 && slots.Readable(e) && e.Applicable() {
 			s.appendDecided(*e)
 		}
 	}

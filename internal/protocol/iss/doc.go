@@ -21,6 +21,7 @@
 //	others.go   the state of the other members, heartbeats, snapshots
 //	catchup.go  a member that is behind requests entries, and is sent them
 //	read.go     read indexes
+//	seal.go     a log that ends
 //	relay.go    messages through relays
 //	disk.go     what is written; wrote.go: which records ISS writes
 //	settings.go the settings of its own; tune.go: changes of settings; info.go: what others know of the core

@@ -12,6 +12,7 @@ func (s *ISS) applyEntry(e *protocol.Entry) {
 	if s.epoch == nil {
 		return
 	}
+	s.noteSeal(e)
 	was := s.history.Epoch()
 	replaced := false
 	if e.Kind == protocol.EntryConfig {
@@ -48,6 +49,7 @@ func (s *ISS) open(cells []protocol.Cell) error {
 	if s.epoch == nil {
 		return nil
 	}
+	s.ending = s.seal.First() >= s.epoch.First
 	voters := quorum.Set{Incoming: s.epoch.Voters, Zones: s.epoch.Zones}
 	s.elects, s.decides = s.quorums.Elects(voters), s.quorums.Decides(voters)
 	if s.cfg.Mutant == MutantElectTooFew {
@@ -95,7 +97,8 @@ func (s *ISS) noteValue(b *broadcast, v *protocol.Entry) {
 	if b != t.own && !isNil(v) {
 		t.used = max(t.used, v.Index)
 	}
-	t.ending = t.ending || v.Index == b.seg.Last || v.Kind == protocol.EntryConfig && !s.tunesOnly(v)
+	t.ending = t.ending || v.Index == b.seg.Last || v.Kind == protocol.EntryConfig && !s.tunesOnly(v) ||
+		v.Kind == protocol.EntrySeal
 }
 
 // noteUsed records a slot of the epoch up to which others have values, or votes for them. Their proposer may have
@@ -155,7 +158,7 @@ func (s *ISS) fillBefore(b *broadcast, to protocol.Index) {
 
 // advance appends decisions without a gap to the log. It reports whether the next epoch has begun.
 func (s *ISS) advance() bool {
-	for s.epoch != nil {
+	for s.epoch != nil && !s.waits() {
 		i := s.log.Last() + 1
 		b := s.parts[s.epoch.Place(i)]
 		if i > b.upto {
@@ -219,6 +222,11 @@ func (s *ISS) end() {
 	s.proposals.requeue()
 	_ = s.open(nil) // without cells there is no error
 	s.forwardQueue()
+	s.receiveEarly()
+}
+
+// receiveEarly handles the messages that waited for the epoch to begin here.
+func (s *ISS) receiveEarly() {
 	early := s.early
 	s.early, s.earlyBytes = nil, 0
 	for _, m := range early {

@@ -50,6 +50,7 @@ type ISS struct {
 	members
 	catchUp   catchUp
 	proposals proposals
+	seal      sealing
 
 	// leaving is until when this member steps down in each segment that it leads, because it is about to stop.
 	leaving time.Duration
@@ -115,6 +116,7 @@ func New(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*I
 	if err := s.takeProfile(); err != nil {
 		return nil, err
 	}
+	s.passSeals()
 	s.epoch = s.history.Epoch()
 	s.hard = hard{commit: rec.State.Commit, logged: s.log.Last()}
 	s.disk.Durable = slots.Extent{Last: s.log.Last()}
@@ -147,6 +149,7 @@ func (s *ISS) Step(now time.Duration, in protocol.Input, out *protocol.Effects) 
 	s.from = 0
 	sent, released := len(out.Send), len(out.Release)
 	leader, term, conf, routed, routedAt := s.leads(), s.term(), s.log.ConfigAt, s.proposals.routed, s.proposals.routedAt
+	seal := s.sealState()
 	s.handle(in)
 	s.runTimers()
 	s.emitCommitted()
@@ -160,7 +163,7 @@ func (s *ISS) Step(now time.Duration, in protocol.Input, out *protocol.Effects) 
 	s.disk.End(slots.Extent{Last: s.hard.logged}, now)
 	s.log.Lighten(s.disk.Durable.Last, s.cfg.CacheBytes)
 	if leader != s.leads() || term != s.term() || conf != s.log.ConfigAt || routed != s.proposals.routed ||
-		routedAt != s.proposals.routedAt {
+		routedAt != s.proposals.routedAt || seal != s.sealState() {
 		out.Changed = true
 	}
 	s.out = nil
@@ -173,7 +176,7 @@ func (s *ISS) handle(in protocol.Input) {
 	case protocol.Tick:
 		s.tick(in.Random)
 	case protocol.Propose:
-		onProposeInput(s, in.Entries)
+		s.propose(&in)
 	case protocol.ProposeChange:
 		s.proposeChange(in)
 	case protocol.Read:
@@ -190,6 +193,8 @@ func (s *ISS) handle(in protocol.Input) {
 		unreachable(s, in.Member)
 	case protocol.Unsendable:
 		s.sendSnapshot(in.Member)
+	case protocol.Sealed:
+		s.sealed(in)
 	case protocol.Transfer:
 		transfer(s, in)
 	case protocol.Stopping:
@@ -214,23 +219,23 @@ func (s *ISS) tick(random uint64) {
 
 // runTimers does what is due, and what follows from the step's input.
 func (s *ISS) runTimers() {
-	if s.incarnation == 0 || s.epoch == nil {
-		if s.incarnation != 0 {
-			s.runHeartbeat()
-		}
+	if s.incarnation == 0 || s.closed() {
 		return
 	}
-	for {
+	for s.epoch != nil && !s.waits() {
 		s.proposeOwn()
 		for _, b := range s.parts {
 			b.runTimers()
 		}
 		if !s.advance() {
+			s.advanceReads()
 			break
 		}
 	}
-	s.advanceReads()
 	s.runHeartbeat()
+	if s.epoch == nil {
+		return
+	}
 	if s.settled() > s.hard.commit && s.now >= s.hard.savedAt+s.cfg.Heartbeat {
 		s.writeState()
 	}
@@ -259,6 +264,10 @@ func (s *ISS) receive(m *protocol.Message) {
 		return
 	}
 	p := partOf(m)
+	if s.closed() {
+		s.receiveClosed(m, p)
+		return
+	}
 	if s.stopped || s.forgets(m, p) || s.incarnation == 0 {
 		return
 	}
@@ -294,6 +303,8 @@ func (s *ISS) receive(m *protocol.Message) {
 func (s *ISS) dispatch(m *protocol.Message, p *Part) {
 	switch epoch := s.number(); {
 	case s.epoch == nil, uint64(m.Term) < epoch && s.cfg.Mutant == MutantPastDropped:
+	case uint64(m.Term) == epoch && s.waits():
+		s.keepEarly(m)
 	case uint64(m.Term) == epoch:
 		s.deliver(m, p)
 	case uint64(m.Term) == epoch+1:
@@ -424,7 +435,7 @@ func (s *ISS) Status() protocol.Status {
 	st := protocol.Status{
 		Instance: s.cfg.Instance, Self: s.cfg.Self, Term: s.term(), Leader: s.leads(),
 		First: s.log.Base + 1, Last: s.furthest(), Durable: s.disk.Durable.Last, Commit: s.committed,
-		Config:  s.epochConf.Clone(),
+		Config: s.epochConf.Clone(), ConfigIndex: s.log.ConfigAt, Sealed: s.sealState(),
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
 		Unwritten: s.committed - min(s.committed, s.disk.Durable.Last),
 		Lacking:   s.bodies.Missing, Proposed: s.proposing(), Undecided: s.unsettled > 0 && s.unsettled < s.first(),

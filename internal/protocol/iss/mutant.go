@@ -30,6 +30,8 @@ const (
 	MutantUsedUnheard    protocol.Mutant = "iss-used-unheard"
 
 	MutantProfileForgotten protocol.Mutant = "iss-profile-forgotten"
+	MutantSealPassed       protocol.Mutant = "iss-seal-passed"
+	MutantClosedTakesPart  protocol.Mutant = "iss-closed-takes-part"
 )
 
 // twoRelays are clusters in which mutants of relays are found.
@@ -68,6 +70,8 @@ var scripted = [...]protocol.MutantInfo{
 		Does: "a leader that restarted declares that it never proposed where its disk has no vote"},
 	{Name: MutantPromiseEarly, Does: "an acceptor of a segment sends its promise before that is durable"},
 	{Name: MutantUsedUnheard, Does: "a leader uses up free slots only before values that their proposers send it"},
+	{Name: MutantSealPassed, Does: "a member begins the next epoch behind a seal without its verdict"},
+	{Name: MutantClosedTakesPart, Does: "a member takes part in the next epoch after a seal counted"},
 	{Name: MutantProfileForgotten, Does: "a member that restarts has the settings of its flags, not those of the log"},
 	{Name: MutantBallotReused,
 		Does: "a member sends messages under a ballot of a segment before that is durable, and may use it twice"},

@@ -305,8 +305,8 @@ func snapshotSent(s *ISS, in protocol.SnapshotSent) {
 // snapshotReceived installs a snapshot that is ahead of what is known here to be decided. Votes after it are kept
 // if they are of the same epoch.
 func snapshotReceived(s *ISS, in protocol.SnapshotReceived) {
-	if in.Base.Index <= s.log.Last() {
-		return
+	if in.Base.Index <= s.log.Last() || s.closed() {
+		return // a closed core has all that was decided before the seal
 	}
 	base := in.Base
 	base.Config = base.Config.Clone()
@@ -323,6 +323,7 @@ func snapshotReceived(s *ISS, in protocol.SnapshotReceived) {
 	s.hard.logged, s.hard.hurry = base.Index, false
 	s.committed, s.unsettled, s.history, s.catchUp.grewAt = base.Index, 0, history, s.now
 	s.top = max(s.top, base.Index)
+	s.seal.Install()
 	if now := history.Epoch(); old != nil && now.Number == old.Number {
 		s.epoch = now // the same epoch, rebuilt
 		for _, b := range s.parts {

@@ -39,7 +39,7 @@ func (s *ISS) route() {
 
 // onProposeInput accepts entries on the member where they were proposed. They are forwarded at once, or never.
 func onProposeInput(s *ISS, entries []protocol.Entry) {
-	if s.own == nil && s.epoch != nil && !s.removed() {
+	if s.own == nil && s.epoch != nil && !s.removed() && !s.waits() {
 		s.forward(entries)
 		return
 	}
@@ -95,6 +95,8 @@ func (s *ISS) refusal(e *protocol.Entry) protocol.Reason {
 		return protocol.ReasonMalformed
 	case s.removed():
 		return protocol.ReasonRemoved
+	case s.waits():
+		return protocol.ReasonSealing
 	case s.own == nil || s.incarnation == 0:
 		return protocol.ReasonNoLeader
 	case s.own.open+s.proposals.queued > 0 && s.own.open+s.proposals.queued+e.Bytes() > s.cfg.MaxUncommittedBytes:
@@ -111,6 +113,9 @@ func (s *ISS) fill(b *broadcast) {
 	}
 	if s.proposals.change != nil && b.hasFreeSlot() {
 		s.proposeConfig(b)
+	}
+	if s.seal.wanted != nil && b.hasFreeSlot() {
+		s.proposeSeal(b)
 	}
 	for len(s.proposals.queue) > 0 && b.hasFreeSlot() {
 		e := s.proposals.queue[0]
@@ -160,6 +165,9 @@ func (s *ISS) proposeChange(in protocol.ProposeChange) {
 		role = protocol.Leader
 	}
 	reason := slots.RefuseChange(&s.conf, s.cfg.Self, role, s.leads(), &in)
+	if s.closed() || reason == protocol.ReasonNone && s.sealProposed() {
+		reason = protocol.ReasonSealing
+	}
 	if reason == protocol.ReasonNone && s.changing() {
 		reason = protocol.ReasonChangePending
 	}
@@ -182,6 +190,17 @@ func (s *ISS) changing() bool {
 // undecidedConfig is the configuration that this member proposed and that is not in the log; nil if there is none.
 // It may be decided already, after undecided slots of others: a change that is made now would not include it.
 func (t *epochState) undecidedConfig(last protocol.Index) *protocol.Config {
+	e := t.ownUndecided(last, protocol.EntryConfig)
+	if e == nil {
+		return nil
+	}
+	c, _ := protocol.DecodeConfig(e.Payload) // it was checked when it was accepted
+	return &c
+}
+
+// ownUndecided is the first entry of a kind that this member proposed and that is not in the log, which ends with last;
+// nil if there is none.
+func (t *epochState) ownUndecided(last protocol.Index, kind protocol.EntryKind) *protocol.Entry {
 	if t.own == nil {
 		return nil
 	}
@@ -190,9 +209,8 @@ func (t *epochState) undecidedConfig(last protocol.Index) *protocol.Config {
 		if !ok {
 			e = t.own.decided[i]
 		}
-		if e.Kind == protocol.EntryConfig {
-			c, _ := protocol.DecodeConfig(e.Payload) // it was checked when it was accepted
-			return &c
+		if e.Kind == kind {
+			return &e
 		}
 	}
 	return nil
@@ -299,7 +317,7 @@ func (s *ISS) holdsAll(id protocol.MemberID) bool {
 
 // promote makes a joining member a voter once it is caught up.
 func (s *ISS) promote() {
-	if s.leads() != s.cfg.Self || s.changing() {
+	if s.leads() != s.cfg.Self || s.changing() || s.sealProposed() {
 		return
 	}
 	if in, ok := slots.Joiner(&s.conf, s.caughtUp); ok {
@@ -309,6 +327,10 @@ func (s *ISS) promote() {
 
 // transfer refuses to transfer leadership: the leader follows from the log.
 func transfer(s *ISS, in protocol.Transfer) {
+	if s.closed() {
+		s.refuse(in.Context, protocol.ReasonSealing)
+		return
+	}
 	if leads := s.leads(); leads == 0 || leads != s.cfg.Self || in.To != s.cfg.Self {
 		s.refuse(in.Context, protocol.ReasonLeaderFollows)
 	}

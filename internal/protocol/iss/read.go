@@ -32,6 +32,8 @@ func onReadInput(s *ISS, context uint64) {
 	switch {
 	case s.removed():
 		s.refuse(context, protocol.ReasonRemoved)
+	case s.closed():
+		s.refuse(context, protocol.ReasonSealing)
 	case s.epoch == nil || s.incarnation == 0:
 		s.refuse(context, protocol.ReasonNoLeader)
 	case len(r.asked)+len(r.waiting)+len(r.ended) >= paxos.MaxReads:

@@ -33,9 +33,14 @@ func (s *Paxos) sealing() bool {
 // closed reports whether the log has ended here.
 func (s *Paxos) closed() bool { return s.seals.Closed() && s.cfg.Mutant != MutantClosedTakesPart }
 
-// sealed takes in the verdict. A closed leader remains one: it proposes nothing, and tells the others what is decided.
+// sealed takes in the verdict. If the seal counts, the log up to it is written at once: what begins behind it is
+// written after it, and a member that starts again finds all of it. A closed leader remains one: it proposes nothing,
+// and tells the others what is decided.
 func (s *Paxos) sealed(in protocol.Sealed) {
 	s.seals.Judge(in)
+	if in.Counts {
+		s.writeState()
+	}
 	switch {
 	case !in.Counts:
 		s.fill()

@@ -22,9 +22,13 @@ func (r *Raft) ending() bool { return r.seals.Proposed() && r.cfg.Mutant != Muta
 // closed reports whether the log has ended here.
 func (r *Raft) closed() bool { return r.seals.Closed() && r.cfg.Mutant != MutantClosedTakesPart }
 
-// sealed takes in the verdict.
+// sealed takes in the verdict. If the seal counts, the commit index is written at once: what begins behind the seal is
+// written after it, and a member that starts again knows that the log before it is committed.
 func (r *Raft) sealed(in protocol.Sealed) {
 	r.seals.Judge(in)
+	if in.Counts {
+		r.writeState()
+	}
 	switch {
 	case !in.Counts && r.role == protocol.Leader && r.lead.ready:
 		r.afterCommit()
