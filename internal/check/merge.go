@@ -17,6 +17,8 @@ type Merge struct {
 	alone bool
 	// seals are decided, without a verdict, in their order. See sealed.go.
 	seals []openSeal
+	// stops are all seals of this part, with or without a verdict.
+	stops []stop
 	// ends are the last entries of the instances in the global log, if the log is sealed; else nil. next is its part
 	// behind the seal then.
 	ends map[uint64]uint64
@@ -227,9 +229,12 @@ func (w *Merge) At(round uint64, added, after []uint64) (Cut, error) {
 			c.Round, c.Instance = next, id
 		}
 	}
+	sealed := w.stopAt(s.instances[0], &c)
 	for i, id := range s.instances {
 		l := w.logs[id]
 		switch {
+		case sealed > 0 && i == 0:
+			c.Points[i] = sealed - 1
 		case id < c.Instance:
 			c.Points[i] = l.consumed(c.Round)
 		case id == c.Instance:
@@ -248,7 +253,13 @@ func (w *Merge) atAlone(c Cut, added []uint64) (Cut, error) {
 	if len(added) != 1 || added[0] >= uint64(len(l.filled)) || l.filled[added[0]] > 0 {
 		return c, fmt.Errorf("N2: entries %v are added where there are no rounds; decided are %d", added, len(l.filled)-1)
 	}
-	c.Points[0], c.Position = added[0], c.Position+l.places[added[0]]
+	c.Points[0] = added[0]
+	for _, x := range w.stops {
+		if x.index <= c.Points[0] && added[0] < x.end {
+			c.Points[0] = x.index - 1
+		}
+	}
+	c.Position += l.places[c.Points[0]]
 	return c, nil
 }
 

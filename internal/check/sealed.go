@@ -65,7 +65,24 @@ func (w *Merge) meet(instance, index, round uint64, s *Seal) {
 		round = 0
 	}
 	w.seals = append(w.seals, openSeal{s, round})
+	w.stops = append(w.stops, stop{instance, index, round, s.End})
 	slices.SortStableFunc(w.seals, func(a, b openSeal) int { return cmp.Compare(a.round, b.round) })
+}
+
+// stop is a seal of an instance. A member stands before it until it has everything up to the end of its round, or up to
+// end if there are no rounds.
+type stop struct{ instance, index, round, end uint64 }
+
+// stopAt moves a cut in the middle of a round to the seal that is the first instance's entry in it, and returns the
+// index of that; 0: there is none.
+func (w *Merge) stopAt(first uint64, c *Cut) uint64 {
+	for _, x := range w.stops {
+		if x.instance == first && x.round == c.Round && c.Instance > first {
+			c.Instance = first
+			return x.index
+		}
+	}
+	return 0
 }
 
 // Settle decides which seals count, as far as that is known. It returns the parts of the log that begin now, in their

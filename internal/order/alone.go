@@ -22,7 +22,7 @@ func (n *Niagara) nextOfOne(out []Placed) []Placed {
 	done := 0
 	for ; done < s.waiting.len(); done++ {
 		e := s.waiting.at(done)
-		if n.Sealing() != nil || n.changesInstances(e) {
+		if n.Sealing() != nil || n.changesInstances(e) || e.Kind == protocol.EntrySeal && !n.ready(s, e) {
 			break
 		}
 		first := n.position + 1
@@ -30,7 +30,7 @@ func (n *Niagara) nextOfOne(out []Placed) []Placed {
 			out = append(out, Placed{Instance: s.at.Instance, First: first, Entry: *e})
 		}
 	}
-	if done == s.waiting.len() || !n.alone || n.Sealing() != nil {
+	if done == s.waiting.len() || !n.alone || s.waiting.at(done).Kind != protocol.EntryReshape || n.Sealing() != nil {
 		s.waiting.drop(done)
 		return out
 	}

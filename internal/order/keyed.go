@@ -91,9 +91,6 @@ func (k *Keyed) Next(out []Placed) []Placed {
 	return out
 }
 
-// Open implements [Order]. Groups are not sealed.
-func (k *Keyed) Open() bool { return false }
-
 // Sealing implements [Order].
 func (k *Keyed) Sealing() *OpenSeal { return nil }
 

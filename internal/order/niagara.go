@@ -130,7 +130,7 @@ func (n *Niagara) Next(out []Placed) []Placed {
 			out = n.endRound(out)
 		}
 		if len(n.logs) == 1 {
-			if out = n.nextOfOne(out); n.logs[0].waiting.len() == 0 || n.Sealing() != nil {
+			if out = n.nextOfOne(out); n.alone || n.logs[0].waiting.len() == 0 || n.Sealing() != nil {
 				return out
 			}
 		}
@@ -210,6 +210,9 @@ func (n *Niagara) fill(s *instanceLog, out []Placed) ([]Placed, bool) {
 			}
 			return out, true
 		case protocol.EntrySeal:
+			if !n.ready(s, e) {
+				return out, false
+			}
 			n.meet(e)
 			s.at.Round++
 			s.pop()

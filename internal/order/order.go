@@ -28,9 +28,6 @@ type Order interface {
 	// Placed is the index up to which all that an instance orders has its place in the global log. Skips that come next
 	// are taken in, as they order nothing.
 	Placed(instance protocol.InstanceID) protocol.Index
-	// Open reports whether a seal was passed whose place the order has not reached. No one may resume at a Cursor from
-	// there: it does not say so.
-	Open() bool
 	// Cursor is the place after the last entry that Next returned.
 	Cursor() Cursor
 	// Install continues after the cursor of a snapshot. Added entries after its points are kept. A

@@ -11,14 +11,45 @@ import (
 // and takes effect at the last position that the old order fills: in a log of one instance after the entry that
 // [protocol.Entry.SealedAt] names, in a merged log at the end of its round. Whether the seal counts there depends on
 // the memberships at that place, which the order does not know. So it stops there, and continues when it is told:
-// see [Order.Sealing] and [Order.Seal]. Everything behind a seal that counts is void.
+// see [Order.Sealing] and [Order.Seal]. Everything behind a seal that counts is void. The order passes a seal only when
+// it has everything up to that place. So no cursor is between.
 
-// OpenSeal is a seal whose place the order has not reached.
+// OpenSeal is a seal that the order has passed, and of which it is not known whether it counts.
 type OpenSeal struct {
 	protocol.Seal
 	Index protocol.Index // of the entry
 	// End is the index of the last entry that fills the old order, if the log has one instance.
 	End protocol.Index
+}
+
+// ready reports whether everything is there up to the place of a seal in this log, the first one whose slot in the
+// round is not filled.
+func (n *Niagara) ready(s *instanceLog, e *protocol.Entry) bool {
+	if n.alone {
+		return s.added >= e.SealedAt()
+	}
+	for i := n.next + 1; i < len(n.logs); i++ {
+		if !n.logs[i].fills(n.round) {
+			return false
+		}
+	}
+	return true
+}
+
+// fills reports whether a waiting entry fills the log's slot in a round.
+func (s *instanceLog) fills(r protocol.Round) bool {
+	for i := range s.waiting.len() {
+		switch e := s.waiting.at(i); e.Kind {
+		case protocol.EntrySkip:
+			if e.Round() >= r {
+				return true
+			}
+		case protocol.EntryNoop, protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // meet notes a seal. One that cannot be read counts nowhere: no member proposes it.
@@ -30,9 +61,6 @@ func (n *Niagara) meet(e *protocol.Entry) {
 		n.seals = append(n.seals, OpenSeal{Seal: s, Index: e.Index, End: e.SealedAt()})
 	}
 }
-
-// Open implements [Order].
-func (n *Niagara) Open() bool { return len(n.seals) > 0 }
 
 // Sealing implements [Order].
 func (n *Niagara) Sealing() *OpenSeal {

@@ -203,8 +203,6 @@ func (p *Apply) show(it *ApplyItem) {
 	case p.Apart():
 		p.due = true // the next one will have more
 		it.View(p.met())
-	case p.order.Open():
-		it.View(StateView{Err: &member.NoStateError{Detail: "the log is being sealed"}})
 	default:
 		it.View(p.view())
 	}
@@ -374,10 +372,10 @@ func (p *Apply) replace(f member.ReceivedSnapshot, meta member.Meta, instance pr
 // maybeSnapshot begins a snapshot when enough was applied since the last one. It waits until the
 // beginnings of new instances are durable. A snapshot that names an instance of which the log
 // knows nothing would leave open what was in a record that is damaged now. Where members have different logs, it waits
-// until they meet. Where a seal was passed, it waits until the seal takes effect or turns out to be void.
+// until they meet.
 func (p *Apply) maybeSnapshot() error {
 	if p.saving || !p.due && p.logged < p.snapshotBytes && p.entries < maxEntriesBetween || p.world.Beginning() ||
-		p.doubtful() || p.order.Open() {
+		p.doubtful() {
 		return nil
 	}
 	if p.Apart() {

@@ -403,7 +403,7 @@ func (f *FoundInstances) End() (end protocol.Position, ok bool) {
 		}
 	}
 	at := o.Cursor()
-	return at.Position, !o.Open()
+	return at.Position, o.Sealing() == nil
 }
 
 // Alone reports whether a member was the only voter in every membership that its log has, so that nothing was ever
