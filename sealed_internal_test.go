@@ -82,7 +82,8 @@ func TestFlagsBehindASeal(t *testing.T) {
 
 	later := begin.Profile
 	later.Core = "unheard-of"
-	_, err = shared.TableOf(&later).Complete(setting.MustParse("order=single"))
+	_, table := shared.Behind(&later)
+	_, err = table.Complete(setting.MustParse("order=single"))
 	require.Error(t, err, "a later version's core")
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/setting"
 )
@@ -20,6 +21,8 @@ import (
 
 // otherFlags draws the flags of a start.
 var otherFlags = draw.New("other flags")
+
+var otherCores = []string{"multi-paxos", "iss"}
 
 var startsWithOtherFlags = count.New("starts_with_flags_of_another_protocol",
 	"starts with flags of another protocol", count.Staged)
@@ -45,6 +48,10 @@ func (m *Member) drawFlags(kind member.LogKind, begin *order.Cursor) {
 	failAt, powerAt := m.Disk.FailAt, m.Disk.PowerAt
 	m.Disk.FailAt, m.Disk.PowerAt = 0, 0 // as for checkDirectory
 	born, err := datadir.BornAs(m.Disk, device.Root, m.flags.kind, registry.NewGuess())
+	if born.Sealed && d.Yes(0.5) { // behind a seal the flags may be of any protocol
+		m.flags.kind = member.LogKind{Core: otherCores[d.Below(len(otherCores))], Order: order.KindSingle}
+		born, err = datadir.BornAs(m.Disk, device.Root, m.flags.kind, registry.NewGuess())
+	}
 	m.Disk.FailAt, m.Disk.PowerAt = failAt, powerAt
 	found, begun := born.Kind, born.Instances
 	switch {
@@ -71,12 +78,16 @@ func (m *Member) shared(begin *order.Cursor) cluster.SharedSettings {
 		s.Given = m.flags.values
 		s.Began = []cluster.Overruled{{Name: "kind", Here: m.flags.kind.String(), Used: kind.String()}}
 	}
+	s.Behind = func(p *protocol.Profile) (string, setting.Table) {
+		behind := m.Env.Set.CoreOf(p)
+		return behind.Name, setting.Union(common.Settings, behind.Settings)
+	}
 	return s.Of(kind.Core).With(begin)
 }
 
 // sameSettings reports whether the settings of two members permit a link. Those of one log always do.
 func (w *Environment) sameSettings(from, to *Member) bool {
-	if !w.Set.OtherFlags {
+	if !w.Set.OtherFlags && !w.Set.Switches {
 		return true
 	}
 	for _, p := range [2][2]*Member{{from, to}, {to, from}} {
