@@ -15,7 +15,7 @@ import (
 // carry carries out what a turn of the instance wants, in the order of the fields.
 func (l *eventLoop) carry(t *instance.Turn) {
 	if t.AskMissing != 0 {
-		l.askMissing(t.AskMissing)
+		l.r.askMissing(t.AskMissing, l.id)
 	}
 	if t.Behind != 0 {
 		l.r.offerTo(t.Behind, l.id)
@@ -161,10 +161,11 @@ func (l *eventLoop) suspect(leader protocol.MemberID) {
 	}
 }
 
-func (l *eventLoop) askMissing(to protocol.MemberID) {
-	l.r.spawn(func(ctx context.Context) {
-		if err := l.r.ask(ctx, to, "snapshot", fmt.Appendf(nil, "%c%d", askMissing, l.id)); err != nil {
-			l.r.log.Info("an instance has no leader", "instance", l.id, "err", err)
+// askMissing asks a member for a snapshot, because an instance has no leader here.
+func (r *Replica) askMissing(to protocol.MemberID, id protocol.InstanceID) {
+	r.spawn(func(ctx context.Context) {
+		if err := r.ask(ctx, to, "snapshot", fmt.Appendf(nil, "%c%d", askMissing, id)); err != nil {
+			r.log.Info("an instance has no leader", "instance", id, "err", err)
 		}
 	})
 }

@@ -51,10 +51,16 @@ func (r *Replica) HandleFrame(from uint64, _ uint32, frame []byte) {
 		hosted := false
 		r.imu.Lock()
 		l, hosted = r.instances.Receive(f)
-		sealed := !hosted && r.instances.Sealed(f.Instance())
+		sealed, missing := !hosted && r.instances.Sealed(f.Instance()), protocol.InstanceID(0)
+		if !hosted && !sealed {
+			missing = r.instances.Behind(f, r.now(), r.tuning().Election)
+		}
 		r.imu.Unlock()
-		if sealed {
+		switch {
+		case sealed:
 			r.offerTo(f.From(), f.Instance())
+		case missing != 0:
+			r.askMissing(f.From(), missing)
 		}
 		if !hosted {
 			return

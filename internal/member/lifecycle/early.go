@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"slices"
+	"time"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
@@ -21,6 +22,9 @@ const earlyBytes = 4 << 20
 type earlyMessages struct {
 	bytes int
 	kept  []protocol.Frame
+	// since is when the first one came after the last change of the active instances, or when a snapshot was last asked
+	// for; 0: none came.
+	since time.Duration
 }
 
 func earlyCost(f protocol.Frame) int { return len(f) + member.EnvelopeBytes }
@@ -58,6 +62,7 @@ func (e *earlyMessages) remove(id protocol.InstanceID) (taken []protocol.Frame) 
 // forget drops the messages of instances that will not begin here: a snapshot stands for all that
 // they did.
 func (e *earlyMessages) forget(c *order.Cursor) {
+	e.since = 0
 	e.kept = slices.DeleteFunc(e.kept, func(f protocol.Frame) bool {
 		if c.Retired(f.Instance()) {
 			e.bytes -= earlyCost(f)
@@ -81,6 +86,25 @@ func (n *Instances[I]) Receive(f protocol.Frame) (i I, hosted bool) {
 		n.Dropped++
 	}
 	return i, false
+}
+
+// earlyTimeouts is how many election timeouts a member waits for its own logs to lead to an instance of others.
+const earlyTimeouts = 2
+
+// Behind is asked after Receive has not found an instance. It returns the instance for which the sender is to be asked
+// for a snapshot (see snapshot.StateExchange.Missing), 0: for none. Others have had other instances for long then.
+// No one tells a member that joined behind a seal, or that votes nowhere, where its own instances ended.
+func (n *Instances[I]) Behind(f protocol.Frame, now, election time.Duration) protocol.InstanceID {
+	switch {
+	case n.cursor.Keyed || n.cursor.Retired(f.Instance()):
+		return 0
+	case n.early.since == 0:
+		n.early.since = max(now, 1)
+	case now-n.early.since >= earlyTimeouts*election:
+		n.early.since = now
+		return n.ids[0]
+	}
+	return 0
 }
 
 // deliver hands an instance that has begun what was kept for it.

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -137,4 +138,18 @@ func TestOtherInstancesAreExpectedInASingleLog(t *testing.T) {
 	_, hosted = n.Receive(said(2+protocol.MaxInstances, 1, 1))
 	require.False(t, hosted)
 	require.EqualValues(t, 1, n.Dropped)
+}
+
+func TestAMemberAsksForASnapshotWhereOthersHaveOtherInstancesForLong(t *testing.T) {
+	meta := member.Bootstrap(order.Begin(1, false), nil)
+	n := NewInstances[protocol.InstanceID](&FoundInstances{InForce: []member.InstanceLog{{Instance: 1}},
+		cursor: meta.Cursor})
+	require.NoError(t, n.Start(&mail{}))
+	f := said(7+protocol.MaxInstances, 1, 100)
+	ask := func(now time.Duration) protocol.InstanceID { return n.Behind(f, now, time.Second) }
+	require.Zero(t, ask(0), "its own log may lead there")
+	require.Zero(t, ask(time.Second))
+	require.EqualValues(t, 1, ask(3*time.Second))
+	require.Zero(t, ask(4*time.Second), "it has asked")
+	require.EqualValues(t, 1, ask(5*time.Second))
 }

@@ -23,7 +23,7 @@ var EntriesUnreadable = count.New("entries_that_could_not_be_sent", "entries tha
 // rest is lost.
 func (s *MemberInstance) carry(t *instance.Turn) {
 	if t.AskMissing != 0 {
-		s.askMissing(t.AskMissing)
+		s.Member.askMissing(t.AskMissing, s.Instance)
 	}
 	if t.Behind != 0 && s.Member.Up {
 		s.Member.Exchange.Missing(t.Behind, s.Instance)

@@ -246,11 +246,15 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 		s, _ = m.instances.Receive(frame)
 		m.Env.Violate(m.ID, m.instances.Check())
 	}
-	if s == nil && m.instances.Sealed(msg.Instance) {
-		m.Exchange.Missing(msg.From, msg.Instance)
-	}
-	if s != nil {
+	switch {
+	case s != nil:
 		s.message(msg, len(frame))
+	case m.instances.Sealed(msg.Instance):
+		m.Exchange.Missing(msg.From, msg.Instance)
+	default:
+		if id := m.instances.Behind(frame, m.Clock(), m.tuning.Election); id != 0 {
+			m.askMissing(msg.From, id)
+		}
 	}
 }
 

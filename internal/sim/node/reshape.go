@@ -186,8 +186,8 @@ func (r *Running) askAgain(groups []*intake.ReadGroup) {
 }
 
 // askMissing asks a member for a snapshot, because the instance has no leader.
-func (s *MemberInstance) askMissing(to protocol.MemberID) {
-	if s.Member.Up && !s.Member.Env.Observer.Misses(s.Member.ID, s.Instance) {
-		s.Member.ask(to, func(o *Member) { o.Exchange.Missing(s.Member.ID, s.Instance) }, nil)
+func (m *Member) askMissing(to protocol.MemberID, instance protocol.InstanceID) {
+	if m.Up && !m.Env.Observer.Misses(m.ID, instance) {
+		m.ask(to, func(o *Member) { o.Exchange.Missing(m.ID, instance) }, nil)
 	}
 }
