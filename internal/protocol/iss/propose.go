@@ -190,17 +190,6 @@ func (s *ISS) changing() bool {
 // undecidedConfig is the configuration that this member proposed and that is not in the log; nil if there is none.
 // It may be decided already, after undecided slots of others: a change that is made now would not include it.
 func (t *epochState) undecidedConfig(last protocol.Index) *protocol.Config {
-	e := t.ownUndecided(last, protocol.EntryConfig)
-	if e == nil {
-		return nil
-	}
-	c, _ := protocol.DecodeConfig(e.Payload) // it was checked when it was accepted
-	return &c
-}
-
-// ownUndecided is the first entry of a kind that this member proposed and that is not in the log, which ends with last;
-// nil if there is none.
-func (t *epochState) ownUndecided(last protocol.Index, kind protocol.EntryKind) *protocol.Entry {
 	if t.own == nil {
 		return nil
 	}
@@ -209,8 +198,9 @@ func (t *epochState) ownUndecided(last protocol.Index, kind protocol.EntryKind) 
 		if !ok {
 			e = t.own.decided[i]
 		}
-		if e.Kind == kind {
-			return &e
+		if e.Kind == protocol.EntryConfig {
+			c, _ := protocol.DecodeConfig(e.Payload) // it was checked when it was accepted
+			return &c
 		}
 	}
 	return nil

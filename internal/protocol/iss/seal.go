@@ -21,6 +21,8 @@ type sealing struct {
 	// wanted is an EntrySeal that waits for a free slot, under the configuration at the index under; nil: none.
 	wanted *protocol.Entry
 	under  protocol.Index
+	// proposed is the slot of the last EntrySeal that this member proposed; 0: there is none.
+	proposed protocol.Index
 }
 
 // noteSeal records an entry of the log.
@@ -51,7 +53,7 @@ func (s *ISS) closed() bool { return s.seal.Closed() && s.cfg.Mutant != MutantCl
 
 // sealProposed reports whether an EntrySeal is in the log without a verdict, or this member proposes one.
 func (s *ISS) sealProposed() bool {
-	return s.seal.wanted != nil || s.seal.Proposed() || s.ownUndecided(s.log.Last(), protocol.EntrySeal) != nil
+	return s.seal.wanted != nil || s.seal.Proposed() || s.seal.proposed > s.log.Last()
 }
 
 func (s *ISS) sealState() protocol.SealState {
@@ -91,7 +93,7 @@ func (s *ISS) proposeSeal(b *broadcast) {
 	s.seal.wanted = nil
 	if s.sealable(s.seal.under) && !s.sealProposed() {
 		sealed := *e
-		sealed.Low = uint64(s.epoch.Last)
+		sealed.Low, s.seal.proposed = uint64(s.epoch.Last), b.seg.After(b.prop.End)
 		b.propose(sealed)
 	}
 }
