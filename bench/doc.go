@@ -12,6 +12,7 @@
 //	braid.go       the contestants: braid …
 //	rival.go       … and other libraries, in the process of a program of their own (module bench/rivals)
 //	kv*.go         load on etcd v3 endpoints, and clusters of server processes for it
+//	switch*.go     clusters of server processes that change their protocol under load
 //
 // A result counts only if the run was correct: at the end all members must have applied the same commands in the same
 // order, and each acknowledged command exactly once.
