@@ -350,7 +350,7 @@ func TestAnEarlierProgramDoesNotOpenALogThatHasGrown(t *testing.T) {
 		return id.Format
 	}
 	open := func(dir string, begin order.Cursor) *Opened {
-		o, err := Open(Config{FS: fs, Dir: dir, Cluster: 7, Self: 1, Chance: counter(), Begin: begin, Grows: true,
+		o, err := Open(Config{FS: fs, Dir: dir, Cluster: 7, Self: 1, Chance: counter(), Begin: begin,
 			Members: []protocol.Member{{ID: 1}}, Machine: &membertest.History{}, LogSegment: 1 << 16, BodySegment: 1 << 16})
 		require.NoError(t, err)
 		return o
@@ -474,4 +474,13 @@ func TestADirectoryKeepsWithHowManyInstancesItBegan(t *testing.T) {
 	begun, err := Begin(fs, "d", 7, 1, 9)
 	require.NoError(t, err)
 	require.Equal(t, 3, begun)
+}
+
+// TestSessionsAreShared: by all instances, also with one, because others may begin later. Groups of keys have numbers
+// of their own.
+func TestSessionsAreShared(t *testing.T) {
+	for _, begin := range []order.Cursor{order.Begin(1, false), order.Begin(3, true), order.BeginKeyed(3)} {
+		o := Opened{Begin: begin}
+		require.Equal(t, !begin.Keyed, o.Session().Shared())
+	}
 }

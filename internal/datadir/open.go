@@ -33,9 +33,7 @@ type Config struct {
 	Profile  protocol.Profile
 	Profiled bool
 	// Sealed: they told it that the log had a seal.
-	Sealed bool
-	// Grows: other instances can join the one with which the log began.
-	Grows   bool
+	Sealed  bool
 	Machine member.StateMachine
 	// Identity is the owner in the files of log and bodies.
 	Identity []byte
@@ -269,9 +267,9 @@ func (o *Opened) Kept(hooks body.KeptHooks) (*body.Kept, error) {
 	return k, lost(err)
 }
 
-// Session is the session of the member's proposals in this incarnation. Instances that are merged, or can be, share
-// its numbers; groups of keys do not.
-func (o *Opened) Session() protocol.Session { return o.Own.Session(o.Begin.Merged() || o.config.Grows) }
+// Session is the session of the member's proposals in this incarnation. All instances share its numbers, also those
+// that begin later; groups of keys do not.
+func (o *Opened) Session() protocol.Session { return o.Own.Session(!o.Begin.Keyed) }
 
 // RecordBirth makes durable with which state the cluster began; "": an empty one. On a full disk the ballast makes
 // space for it.

@@ -139,7 +139,7 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	segment := damage.SegmentBytes(o.SnapshotBytes)
 	return datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members,
-		Profile: o.Settings.First(), Join: o.Join, Grows: o.Grows, Machine: sm,
+		Profile: o.Settings.First(), Join: o.Join, Machine: sm,
 		Identity: o.identity(), Cells: o.Cells, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums,
 		Kind: o.Kind, Guess: o.Guess, Profiled: o.Profiled, Sealed: o.Sealed, LogSegment: segment, BodySegment: segment,
 	}

@@ -53,7 +53,8 @@ func (s SharedSettings) With(begin *order.Cursor) SharedSettings {
 		s.Fixed = append(s.Fixed, transport.Setting{Name: "instances", Value: strconv.Itoa(len(begin.Points))})
 	}
 	if begin.Merged() {
-		// A program that takes each instance's numbers for its own would apply other commands.
+		// A program that takes each instance's numbers for its own would apply other commands. With one instance it is not
+		// told, although sessions are shared: those versions know it with which there are links.
 		s.Fixed = append(s.Fixed, transport.Setting{Name: "sessions", Value: "of all instances"})
 	}
 	return s

@@ -32,7 +32,7 @@ type node struct {
 }
 
 func newMember(w *world, id protocol.MemberID, cpu *machine, meta *member.Meta) (m *node, err error) {
-	m = &node{w: w, id: id, session: protocol.NewSession(id, protocol.LogID{}, 1, meta.Cursor.Merged()), cpu: cpu}
+	m = &node{w: w, id: id, session: protocol.NewSession(id, protocol.LogID{}, 1, !meta.Cursor.Keyed), cpu: cpu}
 	if m.disk, err = newDisk(m); err != nil {
 		return nil, err
 	}
