@@ -25,6 +25,13 @@
 //   - W9: Sealed is sent only by a member that has begun. The receiver compares what is before S with its own log,
 //     takes it, and begins in the same step. Snapshots are compared by (instance, index).
 //
+// The code needs fewer of these (elects and closes in the model): each member is born with no vote and in term 0, and a
+// new instance elects its first leader. Votes are durable behind the first record, as all that is said in the instance,
+// so W6 is not needed. A member that knows that S is decided stops reads and leases, and begins in a later step. It
+// answers members that are behind with a snapshot. What a leader that has begun sends of what is before S could as well
+// arrive late. A leader that has begun tells only what it decided itself: that matters with five members, which are not
+// searched.
+//
 // In it: three members and three instances that follow each other, each with a log that Raft decides; terms, a log of
 // the leader that is not durable yet, crashes that leave what is durable, one file for all instances; messages that are
 // lost, late, repeated and reordered; members that are two instances behind; snapshots of any earlier place; leases

@@ -82,7 +82,7 @@ func (c *model) judge(s *cluster) string {
 func (c *model) judgeLeases(s *cluster) string {
 	for x := range s.m {
 		m, r := &s.m[x], &s.m[x].in[0]
-		reads := r.role == leader && (m.at == 0 || c.sealedReads) && s.serves(x, 0)
+		reads := r.role == leader && (m.at == 0 && !c.suspended(s, x, 0) || c.sealedReads) && c.serves(s, x, 0)
 		if reads && s.quorum(x, 0, s.promise[r.term]|1<<x) && c.place(s, x, 0) < s.n {
 			return "P4: a read by lease misses an acknowledged write"
 		}
@@ -91,7 +91,7 @@ func (c *model) judgeLeases(s *cluster) string {
 }
 
 // serves: the leader has decided something in its own term; the first leader has all that is before p.
-func (s *cluster) serves(x int, in uint8) bool {
+func (c *model) serves(s *cluster, x int, in uint8) bool {
 	r := &s.m[x].in[in]
-	return in > 0 && r.term == 1 || r.commit > 0 && r.log[r.commit-1].term() == r.term
+	return in > 0 && r.term == 1 && !c.elects || r.commit > 0 && r.log[r.commit-1].term() == r.term
 }

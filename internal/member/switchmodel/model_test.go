@@ -117,6 +117,8 @@ type model struct {
 	joints        bool
 	together      bool // a leader that is m itself writes its first record together with S
 	stales        bool
+	elects        bool // new instances have no first vote and no first leader
+	closes        bool // who decides S stops its reads, and begins later; who has begun answers with snapshots alone
 
 	variant
 }
@@ -125,13 +127,14 @@ type model struct {
 type variant struct {
 	beginAppended bool // W2: begins when S is in its log
 	tellsFirst    bool // W2: the leader tells that S is decided before it has begun
-	bornTwice     bool // W3: the first leader speaks before its first record is durable
+	bornTwice     bool // W3: the first leader, or who votes, speaks before its first record is durable
 	forgets       bool // W3: a restarted member does not know that it has begun
 	membersOfTail bool // W3: begins with the newest configuration in its log
 	oldAnswers    bool // W4: acknowledges, votes and confirms in the old instance after it has begun
 	sealedReads   bool // W5: reads by its lease in the old instance after it has begun
 	unborn        bool // W6: is born without the vote for m
 	leadsAgain    bool // W6: m leads term 1 after a restart
+	leadsUnvoted  bool // m leads term 1 at once, although no member is born with a vote
 	ownAgain      bool // W6: m takes the record with S for one of this incarnation
 	ownOfAny      bool // W3: m takes the record with S for one of another S, which is decided in a later term
 	ownUnsynced   bool // W3: m speaks before the record with S is durable
@@ -200,6 +203,11 @@ func (s *cluster) quorum(x int, in uint8, set uint8) bool {
 func (c *model) sealed(s *cluster, x int, in uint8) uint8 {
 	r := &s.m[x].in[in]
 	return c.counts(&r.log, r.commit)
+}
+
+// suspended: x knows that S is decided, and has not begun. It confirms no reads, and has no lease.
+func (c *model) suspended(s *cluster, x int, in uint8) bool {
+	return c.closes && !c.tellsFirst && s.m[x].at == in && c.sealed(s, x, in) > 0
 }
 
 // place is how much of the global log x can show by what it knows of an instance.

@@ -23,7 +23,7 @@ func (c *model) promising(s *cluster, yield successor) {
 			continue
 		}
 		for v := range s.m {
-			if v != l && s.m[v].in[0].term == term && !has(s.promise[term], v) && c.takesPart(s, v, 0) {
+			if v != l && s.m[v].in[0].term == term && !has(s.promise[term], v) && c.takesPart(s, v, 0) && !c.suspended(s, v, 0) {
 				n := *s
 				n.promise[term] |= 1<<v | 1<<l
 				yield(do("promise", v, int(term)), &n)
@@ -38,7 +38,7 @@ func (c *model) reading(s *cluster, yield successor) {
 	case none:
 		for x := range s.m {
 			in := s.m[x].at
-			if s.m[x].in[in].role == leader && s.serves(x, in) {
+			if s.m[x].in[in].role == leader && c.serves(s, x, in) && !c.suspended(s, x, in) {
 				n := *s
 				n.read = read{asked, in, uint8(x), s.m[x].in[in].term, c.place(s, x, in), s.n, 1 << x}
 				if c.witnesses && in == 0 {
@@ -63,7 +63,7 @@ func (c *model) confirming(s *cluster, yield successor) {
 	witnessed := c.witnesses && in == 0
 	for v := range s.m {
 		r := &s.m[v].in[in]
-		if has(s.read.from, v) || !witnessed && r.term != s.read.term || !c.takesPart(s, v, in) {
+		if has(s.read.from, v) || !witnessed && r.term != s.read.term || !c.takesPart(s, v, in) || c.suspended(s, v, in) {
 			continue
 		}
 		n := *s
@@ -84,7 +84,8 @@ func (c *model) answers(s *cluster) bool {
 		waits := r.commit < s.read.point && m.at == 0 || p > 0 && p <= s.read.point && !c.sealedReads
 		return !waits && (m.at == 0 || c.sealedReads) && s.quorum(x, in, s.read.from)
 	}
-	return r.role == leader && r.term == s.read.term && m.at == in && s.quorum(x, in, s.read.from)
+	return r.role == leader && r.term == s.read.term && m.at == in && !c.suspended(s, x, in) &&
+		s.quorum(x, in, s.read.from)
 }
 
 // laning: member 2's lane has one write, which is accepted when a majority has it.

@@ -133,6 +133,32 @@ func TestTwoSwitches(t *testing.T) {
 	})
 }
 
+// built is the switch without a first leader, as the code has it.
+func (c *model) built() {
+	c.elects, c.closes, c.snapshots, c.firsts, c.elections = true, true, true, 1, 2
+}
+
+// TestWithoutAFirstLeader: a new instance elects its first leader as any other one.
+func TestWithoutAFirstLeader(t *testing.T) {
+	run(t, size(testsize.Runs(testsize.Models), testsize.Runs(testsize.Deep)), []search{
+		{"no crash", quick, "", 0, func(c *model) { c.built(); c.crashes = 0 }},
+		{"one crash", whole, "", 0, (*model).built},
+		{"three elections", whole, "", 0, func(c *model) { c.built(); c.crashes, c.elections = 0, 3 }},
+		{"two crashes", deep, "", 0, func(c *model) { c.built(); c.crashes = 2 }},
+		{"leases", whole, "", 0, func(c *model) { c.built(); c.leases, c.crashes = true, 0 }},
+		{"read index", whole, "", 0, func(c *model) { c.built(); c.reads, c.crashes = true, 0 }},
+		{"members change behind S", whole, "", 0, func(c *model) { c.built(); c.joints, c.crashes = true, 0 }},
+		{"two switches", whole, "", 0,
+			func(c *model) { c.built(); c.switches, c.length, c.crashes = 2, [...]uint8{1, 2, 1}, 0 }},
+		{"two switches, a crash", deep, "", 0,
+			func(c *model) { c.built(); c.switches, c.length = 2, [...]uint8{1, 2, 1} }},
+		{"leases, a crash", deep, "", 0, func(c *model) { c.built(); c.leases = true }},
+		{"read index, a crash", deep, "", 0, func(c *model) { c.built(); c.reads = true }},
+		{"three elections, a crash", deep, "", 0, func(c *model) { c.built(); c.elections = 3 }},
+		{"begun is forgotten", deep, "", 0, func(c *model) { c.built(); c.forgets = true }},
+	})
+}
+
 const (
 	p1 = "P1: a seal of another version counts"
 	p2 = "P2: two entries at a place"
@@ -177,6 +203,25 @@ func TestVariants(t *testing.T) {
 	})
 }
 
+// TestVariantsWithoutAFirstLeader: the rules that are left are needed too.
+func TestVariantsWithoutAFirstLeader(t *testing.T) {
+	run(t, size(testsize.Runs(testsize.Models), testsize.Runs(testsize.Deep)), []search{
+		{"W2: begins when S is appended", quick, p2, 8, func(c *model) { c.built(); c.beginAppended = true }},
+		{"W2: tells that S is decided before reads stop", quick, p4, 15,
+			func(c *model) { c.built(); c.crashes = 0; c.leases, c.tellsFirst = true, true }},
+		{"W3: votes before the first record is durable", quick, p7, 15,
+			func(c *model) { c.built(); c.bornTwice = true }},
+		{"W3: begins with the newest members", quick, p7, 13,
+			func(c *model) { c.built(); c.crashes = 0; c.joints, c.membersOfTail = true, true }},
+		{"W4: old answers, logs given up", quick, p3, 11, func(c *model) { c.built(); c.oldAnswers = true }},
+		{"W5: reads by its lease when it has begun", quick, p4, 14,
+			func(c *model) { c.built(); c.crashes = 0; c.leases, c.sealedReads = true, true }},
+		{"m leads at once, and no member has voted for it", quick, p7, 10,
+			func(c *model) { c.built(); c.crashes, c.leadsUnvoted = 0, true }},
+		{"snapshots are compared by index", quick, p3, 7, func(c *model) { c.built(); c.old(); c.byIndex = true }},
+	})
+}
+
 // TestHarmless: these variants alone break nothing that the model sees. Other rules rely on them: logs are given up,
 // and there are several instances.
 func TestHarmless(t *testing.T) {
@@ -197,8 +242,13 @@ func TestHarmless(t *testing.T) {
 
 // TestReached: commands are decided in the last instance, while a member is still in the first one.
 func TestReached(t *testing.T) {
-	c := model{terms: [...]uint8{2, 2, 1}, firsts: 1}
-	c.chain()
+	reached(t, 16, func(c *model) { c.chain(); c.elections, c.firsts = 0, 1 })
+	reached(t, 14, func(c *model) { c.built(); c.length[0], c.length[1] = 1, 2 })
+}
+
+func reached(t *testing.T, steps int, change func(*model)) {
+	c := model{terms: [...]uint8{2, 2, 1}}
+	change(&c)
 	space := c.space()
 	space.Judge = func(s *cluster) string {
 		for x := range s.m {
@@ -208,6 +258,6 @@ func TestReached(t *testing.T) {
 		}
 		return ""
 	}
-	s := search{want: "reached", steps: 16}
+	s := search{want: "reached", steps: steps}
 	s.check(t, space)
 }

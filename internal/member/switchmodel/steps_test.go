@@ -121,7 +121,7 @@ func (c *model) deciding(s *cluster, x int, in uint8, yield successor) {
 		}
 		n := *s
 		n.m[x].in[in].commit, n.net[in].commit[r.term] = k, k
-		if c.sealed(&n, x, in) > 0 && n.m[x].at == in && !c.tellsFirst {
+		if c.sealed(&n, x, in) > 0 && n.m[x].at == in && !c.tellsFirst && !c.closes {
 			c.begin(&n, x) // in the step that decides, before anything is sent (W2)
 		}
 		c.learn(&n, x)
@@ -133,7 +133,7 @@ func (c *model) deciding(s *cluster, x int, in uint8, yield successor) {
 // choices are the kinds of entries that a leader may append.
 func (c *model) choices(s *cluster, x int, in uint8) (kinds []int) {
 	r := &s.m[x].in[in]
-	if r.term > 1 && r.last() < r.term {
+	if (r.term > 1 || c.elects && in > 0) && r.last() < r.term {
 		return []int{noop}
 	}
 	kinds = append(kinds, put)
@@ -202,7 +202,7 @@ func (c *model) electing(s *cluster, x int, in uint8, yield successor) {
 		q.term, q.vote, q.role = r.term+1, uint8(x)+1, candidate
 		n.net[in].votes[q.term][x] = uint8(x) + 1
 		n.stood++
-		n.m[x].wrote(in)
+		c.voted(&n, x, in)
 		yield(do("stand", x, int(in), int(q.term)), &n)
 	}
 	for y := range s.m {
@@ -217,7 +217,7 @@ func (c *model) electing(s *cluster, x int, in uint8, yield successor) {
 		q.raise(other.term)
 		q.vote = uint8(y) + 1
 		n.net[in].votes[q.term][x] = uint8(y) + 1
-		n.m[x].wrote(in)
+		c.voted(&n, x, in)
 		yield(do("vote", x, int(in), y), &n)
 	}
 	if r.role != candidate {
@@ -234,6 +234,13 @@ func (c *model) electing(s *cluster, x int, in uint8, yield successor) {
 		n.m[x].in[in].role = leader
 		n.leads(x, in)
 		yield(do("lead", x, int(in), int(r.term)), &n)
+	}
+}
+
+// voted: a vote is durable, behind the first record of its instance.
+func (c *model) voted(s *cluster, x int, in uint8) {
+	if !c.elects || !c.bornTwice || s.m[x].rec >= in {
+		s.m[x].wrote(in)
 	}
 }
 

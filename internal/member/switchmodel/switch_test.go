@@ -16,6 +16,9 @@ func (c *model) begin(s *cluster, x int) {
 		return
 	}
 	first := sealing.firstLeader()
+	if c.elects && (!c.leadsUnvoted || int(first) != x) {
+		return
+	}
 	m.in[m.at] = replica{term: 1, vote: first + 1}
 	s.net[m.at].votes[1][x] = first + 1
 	switch {
@@ -60,7 +63,7 @@ func (c *model) switching(s *cluster, x int, yield successor) {
 		c.learn(&n, x)
 		yield(do("begin", x, int(in)+1), &n)
 	}
-	if m.rec < in && old.role == leader && !c.bornTwice {
+	if m.rec < in && (old.role == leader || c.elects) && !c.bornTwice {
 		n := *s
 		n.m[x].record()
 		yield(do("record", x, int(in)), &n)
@@ -69,6 +72,9 @@ func (c *model) switching(s *cluster, x int, yield successor) {
 		c.witnessing(s, x, yield)
 	}
 	for y := range s.m {
+		if c.closes {
+			break
+		}
 		from := &s.m[y]
 		has := from.at > in && from.kept <= in || c.unsureProof && from.at == in
 		if p := c.counts(&from.in[in].log, from.in[in].n); y != x && p > 0 && has {
@@ -162,13 +168,13 @@ func (c *model) offer(s *cluster, x int, in, at uint8, yield successor) {
 	if in < m.at {
 		n.fail(wentBack)
 	}
-	n.install(x, in, at)
+	c.install(&n, x, in, at)
 	c.learn(&n, x)
 	yield(do("snapshot", x, int(in), int(at)), &n)
 }
 
 // install puts a snapshot in the place of the logs before it. The member is born in its instance as any other is.
-func (s *cluster) install(x int, in, at uint8) {
+func (c *model) install(s *cluster, x int, in, at uint8) {
 	m := &s.m[x]
 	base := uint8(0)
 	for i := range in {
@@ -179,7 +185,9 @@ func (s *cluster) install(x int, in, at uint8) {
 	}
 	r := &m.in[in]
 	if in > 0 && m.rec < in && m.at < in {
-		*r = replica{term: 1, vote: s.known[base-1].firstLeader() + 1}
+		if *r = (replica{}); !c.elects {
+			*r = replica{term: 1, vote: s.known[base-1].firstLeader() + 1}
+		}
 	}
 	var l log
 	copy(l[:], s.known[base:base+at])
