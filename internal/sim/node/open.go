@@ -125,7 +125,7 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 	}
 	begin := m.Env.Set.begin()
 	kind := m.Env.Set.kind()
-	if set := m.Env.Set; m.ID%2 == 1 && !m.started && !set.beginsLate() && !set.Noted && !set.TunesLanes() {
+	if set := m.Env.Set; m.ID%2 == 1 && !m.started && !set.beginsLate() && !set.Noted && !set.TunesLanes() && !set.Switches {
 		// An earlier version does not record it, and later incarnations infer it. If that needs an entry of the first
 		// leader, a crash just before it leaves a log that another core may have written. An earlier version does not
 		// turn lanes on either.
