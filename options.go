@@ -235,7 +235,10 @@ func (o *Options) ofLog(given *registry.Choice) (registry.Choice, error) {
 
 // began lists what the options name and the log does not have, because it began otherwise.
 func (c *config) began() (all []replica.Overruled) {
-	const from = ", as the log began"
+	from := ", as the log began"
+	if c.given.Core != c.choice.Core {
+		from += " before a seal"
+	}
 	if c.given.Name != c.choice.Name {
 		all = append(all, replica.Overruled{Name: "protocol", Here: c.given.Name, Used: c.choice.Name + from})
 	}

@@ -200,7 +200,7 @@ func (id *identity) fix(dir, epochs string) error {
 	}
 	if had := cmp.Or(id.Epochs, onlyEpochs); had != epochs {
 		return &member.DirError{Dir: dir,
-			Detail: fmt.Sprintf("was begun with epochs of %q, not %q: they never change", had, epochs)}
+			Detail: fmt.Sprintf("was begun with epochs of %q, not %q: a start does not change them", had, epochs)}
 	}
 	if epochs != onlyEpochs {
 		id.Format = max(id.Format, formatEpochs)
@@ -216,7 +216,7 @@ func (id *identity) fixQuorums(dir, quorums string) error {
 	}
 	if had := cmp.Or(id.Quorums, majority); had != quorums {
 		return &member.DirError{Dir: dir,
-			Detail: fmt.Sprintf("was begun with quorums %q, not %q: they never change", had, quorums)}
+			Detail: fmt.Sprintf("was begun with quorums %q, not %q: a start does not change them", had, quorums)}
 	}
 	if quorums != majority {
 		id.Format = max(id.Format, formatQuorums)
