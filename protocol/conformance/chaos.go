@@ -64,6 +64,9 @@ func (net *Net) chaos(d *dice, turn int) {
 	if net.Merged {
 		net.chaosMerged(d)
 	}
+	if net.Seals {
+		net.chaosSeals(d)
+	}
 	if net.Options.Bodies > 0 && turn%100 == 0 {
 		net.checkBodies(1, &net.judge.config, false)
 		net.Backfill(d.node(net).ID)

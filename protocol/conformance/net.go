@@ -77,8 +77,9 @@ type Node struct {
 	// incarnation.
 	places []int
 	took   map[protocol.ProposalID]bool
-	// closed: it was told that a seal counts.
+	// closed: it was told that a seal counts. judged is the last one of which it was told that it does not.
 	closed bool
+	judged protocol.Index
 }
 
 // write has one step's records, and the messages that wait for them.
@@ -131,7 +132,7 @@ func (net *Net) boot(n *Node) {
 	}
 	n.Core = core
 	n.Applied, n.term, n.Config = n.Snap.Index, n.Snap.Term, n.Snap.Config
-	n.eff, n.wakeAt, n.derived, n.closed = protocol.Effects{}, 0, nil, false
+	n.eff, n.wakeAt, n.derived, n.closed, n.judged = protocol.Effects{}, 0, nil, false, 0
 	net.judge.startKeyed(n, &n.Snap)
 	net.inspectBodies(n)
 }
@@ -331,6 +332,7 @@ func (net *Net) sendSnapshot(n *Node, to protocol.MemberID) {
 // base is the base of a snapshot of a member's applied state.
 func (net *Net) base(n *Node) protocol.Base {
 	b := protocol.Base{Index: n.Applied, Term: n.term, Config: n.Config}
+	net.judge.covered(n.Applied)
 	if net.Merged {
 		b.Round = net.judge.rounds[n.Applied]
 	}
@@ -525,6 +527,9 @@ func (net *Net) Tick(id protocol.MemberID, d time.Duration) {
 		t.Applied = n.Applied
 	}
 	net.Step(id, t)
+	if net.Seals && net.rng.IntN(8) == 0 {
+		net.verdicts(n)
+	}
 }
 
 // mostWakes bounds the Wakes of a core between two ticks.

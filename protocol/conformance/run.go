@@ -45,6 +45,8 @@ type Options struct {
 	Keyed int
 	// Seeds is the number of clusters under faults; 0: 40.
 	Seeds uint64
+	// Seals: the log is sealed now and then under faults, by seals that do not count.
+	Seals bool
 	// Torn: a part of the last write before a crash may be on disk.
 	Torn bool
 	// Fixed: neither the members nor the profile change.

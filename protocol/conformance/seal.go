@@ -34,10 +34,53 @@ func (net *Net) Verdict(id protocol.MemberID, counts bool) {
 		net.t.Fatalf("member %s gets the verdict of no seal", id)
 	}
 	if n.closed = n.closed || counts; !counts {
-		net.judge.void[at] = true
-		net.judge.sealed = protocol.Entry{}
+		net.judge.dismiss(at)
 	}
 	net.Step(id, protocol.Sealed{Index: at, Counts: counts})
+}
+
+// chaosSeals seals the log now and then. The seals do not count, which the members learn at different times.
+func (net *Net) chaosSeals(d *dice) {
+	if l := net.Leader(); l != nil && d.roll(10) {
+		net.Seal(l.ID, false)
+	}
+	if n := d.node(net); d.roll(20) {
+		net.verdicts(n)
+	}
+}
+
+// verdicts tells a member that the seals that it has applied do not count.
+func (net *Net) verdicts(n *Node) {
+	j := &net.judge
+	for at := n.judged + 1; at <= n.Applied && n.Core != nil; at++ {
+		if e, ok := j.chosen[at]; ok && e.Kind == protocol.EntrySeal && e.SealedAt() <= n.Applied {
+			j.dismiss(at)
+			n.judged = at
+			net.Step(n.ID, protocol.Sealed{Index: at})
+		}
+	}
+}
+
+// covered takes in that there is a snapshot of an index: with it cores start that do not know of the seals before it.
+func (j *judge) covered(to protocol.Index) {
+	for j.sealed.Index > 0 && j.sealed.Index <= to {
+		j.dismiss(j.sealed.Index)
+	}
+}
+
+// dismiss takes in that a seal does not count. The next one may.
+func (j *judge) dismiss(at protocol.Index) {
+	j.void[at] = true
+	if j.sealed.Index != at {
+		return
+	}
+	j.sealed = protocol.Entry{}
+	for i := at + 1; i <= j.highest; i++ {
+		if e, ok := j.chosen[i]; ok && e.Kind == protocol.EntrySeal && !j.void[i] {
+			j.sealed = e
+			return
+		}
+	}
 }
 
 // seals judges the effects of a member where the log is sealed.

@@ -41,6 +41,18 @@ func TestHunt(t *testing.T) {
 	}
 }
 
+// TestSeals: under faults, seals that do not count stop nothing forever.
+func TestSeals(t *testing.T) {
+	for seed := *huntFrom; seed < cmp.Or(*huntTo, testsize.Pick[uint64](testsize.Seeds, 6, 12, 40)); seed++ {
+		for name, change := range settings {
+			what := huntWith(change, protocol.Mutant(*huntMutant), conformance.Options{Seals: true}, seed, nil)
+			if what != "" {
+				t.Errorf("%s, seed %d: %s", name, seed, what)
+			}
+		}
+	}
+}
+
 // huntWith runs a seed with a mutant; "": none.
 func huntWith(change func(*protocol.Settings), m protocol.Mutant, o conformance.Options, seed uint64,
 	trace func(string)) string {

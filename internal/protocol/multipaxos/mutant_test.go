@@ -42,6 +42,18 @@ func TestHunt(t *testing.T) {
 	}
 }
 
+// TestSeals: under faults, seals that do not count stop nothing forever.
+func TestSeals(t *testing.T) {
+	for seed := *huntFrom; seed < cmp.Or(*huntTo, testsize.Pick[uint64](testsize.Seeds, 6, 12, 40)); seed++ {
+		for name, change := range settings {
+			o := conformance.Options{Seals: true}
+			if what := conformance.HuntWith(multipaxos.Codec, factory(change), o, seed, nil); what != "" {
+				t.Errorf("%s, seed %d: %s", name, seed, what)
+			}
+		}
+	}
+}
+
 // TestMutantsAreSeen: the suite's random clusters notice these. The simulator finds all.
 func TestMutantsAreSeen(t *testing.T) {
 	testsize.Long(t)

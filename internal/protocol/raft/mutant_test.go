@@ -48,6 +48,18 @@ func TestHunt(t *testing.T) {
 	}
 }
 
+// TestSeals: under faults, seals that do not count stop nothing forever.
+func TestSeals(t *testing.T) {
+	for seed := *huntFrom; seed < cmp.Or(*huntTo, testsize.Pick[uint64](testsize.Seeds, 6, 12, 40)); seed++ {
+		for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny, "lease": lease} {
+			o := conformance.Options{Seals: true, Leases: name == "lease"}
+			if what := conformance.HuntWith(message.Codec, factory(change), o, seed, nil); what != "" {
+				t.Errorf("%s, seed %d: %s", name, seed, what)
+			}
+		}
+	}
+}
+
 // TestMutantsAreSeen: the suite's random clusters notice these. The others need a script:
 // testdata/mutants.txt, testdata/code_mutants.txt.
 func TestMutantsAreSeen(t *testing.T) {
