@@ -253,6 +253,9 @@ func (r *switchRun) change(ctx context.Context, step switchStep) (SwitchPair, er
 	}
 	if r.Born && pair.Failed == "" && !step.extra {
 		pair.BornPS, err = r.born(ctx, step.To)
+		if err == nil { // the clients are back before the next switch
+			_, err = l.measure(ctx, r.Settle, r.Window)
+		}
 	}
 	return pair, errors.Join(err, l.refusal(), c.servers.failed())
 }
