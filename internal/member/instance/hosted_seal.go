@@ -34,13 +34,14 @@ func (h *Hosted) close() {
 func (in *Instance) close() { in.held = nil }
 
 // noteBehind finds a member that takes part in a closed instance: it has not begun those behind the seal, and may need
-// a snapshot. A member that is only a moment behind learns from the leader that the seal is decided.
+// a snapshot. A member that is only a moment behind learns from the leader that the seal is decided. One that knows as
+// much to be committed as this member, as a closed leader that sends heartbeats, needs none.
 func (h *Hosted) noteBehind(inputs []protocol.Input) {
 	if !h.seal.closed || h.retired.endsAt == 0 || h.clock.Now()-h.seal.at < h.cfg.Election {
 		return
 	}
 	for _, in := range inputs {
-		if m, ok := in.(*protocol.Message); ok {
+		if m, ok := in.(*protocol.Message); ok && m.Commit < h.status.Commit {
 			h.behind = m.From
 		}
 	}
