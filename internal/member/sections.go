@@ -10,7 +10,8 @@ import (
 )
 
 // Derive makes the derived state of an instance at its beginning (see [protocol.Derived]), with its
-// first configuration (see [protocol.Base.Config]). nil: the cores have none.
+// first configuration (see [protocol.Base.Config]), whose profile tells its core. It returns nil if that core derives
+// nothing. nil: no core does.
 type Derive func(protocol.Config) protocol.Derived
 
 // SectionState is a section of an instance in a snapshot.
@@ -38,15 +39,15 @@ func (m *Meta) CheckSections(derive Derive) error {
 	return err
 }
 
-// Derived is the derived state of each of the cursor's points, or nothing if the cores have none.
+// Derived is the derived state of each of the cursor's points, nil where the core has none, or nothing if no core has
+// one.
 func (m *Meta) Derived(derive Derive) ([]protocol.Derived, error) {
 	if err := m.ValidSections(); err != nil {
 		return nil, err
 	}
 	if derive == nil {
 		if len(m.Sections) > 0 {
-			s := &m.Sections[0]
-			return nil, &protocol.SectionError{Name: s.Name, Version: s.Version, Detail: "is not known, nor is any other"}
+			return nil, noSection(&m.Sections[0].Section)
 		}
 		return nil, nil
 	}
@@ -54,12 +55,24 @@ func (m *Meta) Derived(derive Derive) ([]protocol.Derived, error) {
 	for _, p := range m.Cursor.Points {
 		base := m.Base(p.Instance)
 		d := derive(base.Config)
-		if err := base.Restore(d); err != nil {
+		var err error
+		switch {
+		case d != nil:
+			err = base.Restore(d)
+		case base.Section.Name != "":
+			err = noSection(&base.Section)
+		}
+		if err != nil {
 			return nil, sectionError(p.Instance, &base.Section, err)
 		}
 		all = append(all, d)
 	}
 	return all, nil
+}
+
+// noSection refuses a section where none is known.
+func noSection(s *protocol.Section) error {
+	return &protocol.SectionError{Name: s.Name, Version: s.Version, Detail: "is not known, nor is any other"}
 }
 
 // sectionError is a SectionError whatever Restore returned.

@@ -85,8 +85,7 @@ type commandRun struct {
 type InstanceState struct {
 	Instance protocol.InstanceID
 	Config   protocol.Config // as of the cursor
-	// derived is what the core derives from its log, as of what is applied. It is nil exactly if the
-	// applier has no Derive.
+	// derived is what the core derives from its log, as of what is applied; nil: it derives nothing.
 	derived protocol.Derived
 	// apart says that the log has gone on from where it met those of other members: see protocol.Meeting.
 	apart bool
@@ -765,8 +764,8 @@ func (a *Applier) Check() error {
 		return fmt.Errorf("applier: %d memberships for instances %v", len(a.Instances), at.Instances())
 	}
 	for i := range a.Instances {
-		if in := &a.Instances[i]; (in.derived == nil) != (a.derive == nil) {
-			return fmt.Errorf("applier: instance %d: what is derived from its log is not as for others", in.Instance)
+		if in := &a.Instances[i]; in.derived != nil && a.derive == nil {
+			return fmt.Errorf("applier: instance %d: something is derived from its log, and nothing is known of it", in.Instance)
 		}
 	}
 	for _, c := range a.later {

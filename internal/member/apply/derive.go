@@ -5,7 +5,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Derive says that the instances have derived state, and begins it where the snapshot stands that the
+// Derive says that instances may have derived state, and begins it where the snapshot stands that the
 // applier began with.
 func (a *Applier) Derive(derive member.Derive, meta *member.Meta) error {
 	all, err := meta.Derived(derive)

@@ -98,6 +98,38 @@ func TestSectionsOfInstancesThatComeAndGo(t *testing.T) {
 	require.Equal(t, []member.SectionState{tallyOf(1, 2), tallyOf(3, 1)}, a.Meta().Sections, "a new one begins at nothing")
 }
 
+// TestOnlySomeInstancesDerive: an instance with another core may derive nothing.
+func TestOnlySomeInstancesDerive(t *testing.T) {
+	derive := func(first protocol.Config) protocol.Derived {
+		if first.Profile.Core != "counting" {
+			return nil
+		}
+		return &tally{}
+	}
+	var got []string
+	begin := membertest.WovenMeta(2)
+	begin.Others[0].Profile.Core = "counting"
+	a := NewApplier(&membertest.History{}, begin, membertest.Session, 0, nil)
+	require.NoError(t, a.Derive(derive, &begin))
+	feed(t, a, 1, membertest.EntryOf(1, membertest.OneCommand(1, "one", &got)))
+	feed(t, a, 2, membertest.EntryOf(1, membertest.OneCommand(2, "two", &got)))
+	require.NoError(t, a.Check())
+	meta := asRead(t, a.Meta())
+	require.Equal(t, []member.SectionState{tallyOf(2, 1)}, meta.Sections)
+	require.NoError(t, meta.CheckSections(derive))
+
+	behind := NewApplier(&membertest.History{}, begin, membertest.Session, 0, nil)
+	require.NoError(t, behind.Derive(derive, &begin))
+	require.NoError(t, behind.Install(meta, strings.NewReader("")))
+	require.Equal(t, meta.Sections, behind.Meta().Sections)
+	require.NoError(t, behind.Check())
+
+	meta.Sections = []member.SectionState{tallyOf(1, 1), tallyOf(2, 1)}
+	require.ErrorContains(t, meta.CheckSections(derive), `instance 1: section "tally", version 2, of the snapshot is not known`)
+	meta.Sections = nil
+	require.ErrorContains(t, meta.CheckSections(derive), `instance 2: section "tally" of the snapshot is missing`)
+}
+
 // begun is a tally that knows the configuration with which its instance began.
 type begun struct {
 	tally
