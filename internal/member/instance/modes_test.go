@@ -286,3 +286,51 @@ func TestBlindCommandsTakeAPath(t *testing.T) {
 		require.Equal(t, c.blind, b.Options != nil && b.Options.Blind)
 	}
 }
+
+// TestProposalsFollowAnotherCore: what waits keeps what the next core uses of its options, in whatever queue it waits.
+// A command that was given to the core before comes again in front, likewise.
+func TestProposalsFollowAnotherCore(t *testing.T) {
+	p := intake.Proposals{MaxBatch: 100, MaxBytes: 1000, Proposing: membertest.Keyed}
+	p.Free = p.Settled
+	q := intake.ClientQueue{Proposals: &p}
+	q.Free = func(b *intake.Batch) { _, _, _ = q.Settled(now0, b) }
+	early := protocol.ProposeOptions{Mode: protocol.ModeAccepted, Keys: []uint64{1}}
+	done := func(any, error) {}
+	add := func(to interface {
+		AddWith(func() time.Duration, []byte, *protocol.ProposeOptions, intake.Done) (bool, error)
+	}, o protocol.ProposeOptions) {
+		_, err := to.AddWith(now0, []byte("x"), &o, done)
+		require.NoError(t, err)
+	}
+	add(&q, early)
+	taken := p.Take()
+	require.EqualValues(t, 1, taken.Path)
+	require.Equal(t, protocol.ModeAccepted, taken.Mode())
+	add(&q, early) // waits for the one before
+	add(&p, early)
+	add(&p, protocol.ProposeOptions{Keys: []uint64{2}})
+	_, err := p.Add(now0, []byte("x"), done)
+	require.NoError(t, err)
+
+	p.Follow(protocol.Proposing{Keys: true})
+	add(&p, early)
+	require.NoError(t, p.Again([]*intake.Batch{taken}))
+	for i, keys := range [][]uint64{{1}, {1}, {2}, nil, {1}} {
+		b := p.Take()
+		require.Zero(t, b.Path, i)
+		require.Equal(t, protocol.ModeConfirmed, b.Mode(), i)
+		require.Equal(t, keys != nil, b.Options != nil, i)
+		if keys != nil {
+			require.Equal(t, protocol.ProposeOptions{Keys: keys}, *b.Options, i)
+		}
+		b.Settle(0, make([]member.Command, len(b.Done)))
+	}
+	b := p.Take() // of the client
+	require.Equal(t, protocol.ProposeOptions{Keys: []uint64{1}}, *b.Options)
+	b.Settle(0, make([]member.Command, 1))
+	require.Nil(t, p.Take())
+	require.Zero(t, p.Bytes())
+	require.NoError(t, p.Check())
+}
+
+func now0() time.Duration { return 0 }

@@ -28,6 +28,8 @@ type Batch struct {
 	// Options are those of the proposal, nil if it has none; then Path, by which the protocol takes it, is 0.
 	Options *protocol.ProposeOptions
 	Path    protocol.Path
+	// fits is Proposals.followed when Options became what the core uses.
+	fits uint32
 	// Answered: the core has promised to commit the commands, and their callers have that answer. They get no other
 	// one. The batch is resolved when it is applied and not given up before, because the numbers of a resolved batch
 	// are forgotten, and what comes of them later is refused.

@@ -82,12 +82,16 @@ func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *proto
 		return false, err
 	}
 	q.waiting.ordered = true
+	if open := q.waiting.open; open != nil {
+		q.Proposals.fit(open)
+	}
 	b := q.waiting.roomWith(q.Proposals, command, use, path)
 	if b == nil {
 		b = q.waiting.begin(q.Proposals, 0, command)
 		b.Free = q.Free
 	}
 	b.addWith(command, use, path, done)
+	b.fits = q.Proposals.followed
 	q.Proposals.took(b)
 	q.waiting.added(q.Proposals)
 	return q.propose(now), nil

@@ -18,7 +18,7 @@ type Proposals struct {
 	MaxBatch   int   // payload bytes at which a batch is full
 	MaxCount   int   // commands at which a batch is full; 0: no limit
 	MaxBytes   int64 // of everything that is proposed and not settled
-	// Proposing is how the protocol takes proposals.
+	// Proposing is how the core takes proposals: see Follow.
 	Proposing protocol.Proposing
 	// Free is called with each settled batch. It is to call Settled in the end.
 	Free func(*Batch)
@@ -36,6 +36,8 @@ type Proposals struct {
 	// Each waits for at least one.
 	held    []*Batch
 	numbers numbers
+	// followed counts the calls of Follow.
+	followed uint32
 	// bytes is the payload of all batches not settled yet; ≤ MaxBytes plus one command.
 	bytes int64
 	err   error
@@ -101,6 +103,7 @@ func (p *Proposals) AddBody(now func() time.Duration, b *Batch) (fresh bool, err
 // addWhole adds a batch that is complete, or holds it if it waits for other commands. It reports
 // whether an instance has to look.
 func (p *Proposals) addWhole(b *Batch) (fresh bool) {
+	p.fit(b)
 	if len(b.after.Tokens) > 0 {
 		p.held = append(p.held, b)
 		p.Held()
@@ -162,6 +165,7 @@ func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protoco
 		b.Free = p.Free
 	}
 	b.addWith(command, use, path, done)
+	b.fits = p.followed
 	p.took(b)
 	p.queue.added(p)
 	return fresh, nil
@@ -199,8 +203,7 @@ func (p *Proposals) use(o *protocol.ProposeOptions) (*protocol.ProposeOptions, p
 	return &use, path, nil
 }
 
-// SetOptions gives options to a batch with one command, before it is added. It depends on nothing
-// that changes.
+// SetOptions gives options to a batch with one command, before it is added.
 func (p *Proposals) SetOptions(b *Batch, o *protocol.ProposeOptions) error {
 	use, path, err := p.use(o)
 	if err != nil {
@@ -209,11 +212,45 @@ func (p *Proposals) SetOptions(b *Batch, o *protocol.ProposeOptions) error {
 	if use != nil {
 		b.addOptions(use, path)
 	}
+	b.fits = p.followed
 	if tokens := p.Proposing.Held(o); len(tokens) > 0 {
 		b.after = newAwaited(tokens, o.Wait)
 		b.bytes += b.after.Bytes()
 	}
 	return nil
+}
+
+// Follow takes in how another core takes proposals, from now on. What waits keeps what that core uses of its options. It
+// does not wait for the tokens that the core before took care of: no core has both Tokens and a successor.
+func (p *Proposals) Follow(how protocol.Proposing) {
+	p.Proposing = how
+	p.followed++
+	for q := range p.all {
+		q.closeAll()
+		for _, b := range q.full {
+			p.fit(b)
+		}
+	}
+	for _, b := range p.held {
+		p.fit(b)
+	}
+}
+
+// fit has a batch keep what the core uses of its options, if they are those for a core before. It costs what it did.
+func (p *Proposals) fit(b *Batch) {
+	if b.fits == p.followed {
+		return
+	}
+	if b.fits = p.followed; b.Options == nil {
+		return
+	}
+	use := p.Proposing.Use(*b.Options)
+	if b.Options, b.Path = &use, 0; p.Proposing.Path != nil {
+		b.Path = p.Proposing.Path(&use)
+	}
+	if use.Plain() && b.Path == 0 {
+		b.Options = nil
+	}
 }
 
 // waiting makes a batch of a command that is to wait for others. The options are valid.
@@ -269,6 +306,7 @@ func (p *Proposals) Again(batches []*Batch) error {
 	}
 	for _, b := range batches {
 		b.taker = 0
+		p.fit(b)
 	}
 	if !p.Keyed() {
 		p.queue.full = append(slices.Clone(batches), p.queue.full...)
