@@ -150,7 +150,7 @@ func (n *Node) logTolerance() {
 	}
 }
 
-// tolerance says what the quorums tolerate, if they are not majorities.
+// tolerance says what the quorums tolerate under a membership and its profile, if they are not majorities.
 func (n *Node) tolerance(config *protocol.Config) string {
 	c := n.opt.choice.At(&config.Profile, 1)
 	y := quorum.Setting.In(c.Values)
@@ -219,38 +219,54 @@ func checkListeners(listeners []net.Listener) error {
 	return nil
 }
 
+// program is what instances that begin under a profile have of their core. The error is a [*protocol.ProfileError].
+func (c *config) program(p *protocol.Profile) (*replica.Program, error) {
+	now, err := c.choice.Begins(p)
+	if err != nil {
+		return nil, err
+	}
+	return &replica.Program{
+		Core: func(id protocol.InstanceID, s protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
+			return c.core(&now, id, s, rec)
+		},
+		Codec: now.Core.Codec, Proposing: proposing(&now), Accepted: now.Core.Cells.Accepted(),
+		Derive: now.Core.Deriving(now.Own()), Grows: now.Grows(),
+		Profile: protocol.Profile{Version: p.Version, Core: p.Core, Values: now.Values},
+	}, nil
+}
+
 // core makes this member's part of an instance from what the disk held.
 func (c *config) core(
-	instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered,
+	now *registry.Choice, instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered,
 ) (protocol.Core, error) {
 	s := protocol.Settings{
 		Self: c.Self, Instance: instance, Session: session,
 		MaxFrameBytes: c.Experiment.MaxFrameBytes, PipelineDepth: c.Experiment.PipelineDepth,
 		NoPipeline: c.Experiment.NoPipeline, NoParallelAppend: c.Experiment.NoParallelAppend,
 	}
-	common.Apply(&s, c.choice.Core.Settings, c.choice.Values)
+	common.Apply(&s, now.Core.Settings, now.Values)
 	if c.Experiment.NoBatching {
 		s.MaxFrameEntries = 1
 	}
-	if c.choice.Quorums != nil {
-		q, err := c.choice.Quorums(len(c.Members), c.codeK())
+	if now.Quorums != nil {
+		q, err := now.Quorums(len(c.Members), common.CodeK.In(now.Values))
 		if err != nil {
 			return nil, badOption("Protocol", "code-k: %v", err)
 		}
 		s.ReadQuorum, s.WriteQuorum = q, q
 	}
-	return c.choice.Core.New(s, rec)
+	return now.Core.New(s, rec)
 }
 
 // replica translates the options for package replica.
 func (c *config) replica(listeners []net.Listener) replica.Options {
 	core, own := c.choice.Core, c.choice.Own()
 	r := replica.Options{
-		Self: c.Self, Cluster: c.Cluster, Dir: c.Dir, FS: c.FS, Members: c.Members, Join: c.Join, Core: c.core,
-		Codec: core.Codec, Cells: core.Cells.With(own), Derive: core.Deriving(own), Proposing: c.proposing(),
+		Self: c.Self, Cluster: c.Cluster, Dir: c.Dir, FS: c.FS, Members: c.Members, Join: c.Join,
+		Program: c.program, Cells: core.Cells.With(own) != nil,
 		Settings: c.settings(), Epochs: core.Settings.Text("epochs", c.choice.Values), Quorums: c.quorums().String(),
 		Kind: c.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
-		Begin: c.begin(), Grows: c.choice.Grows(), Leaders: common.Leaders.In(c.choice.Values),
+		Begin: c.begin(), Leaders: common.Leaders.In(c.choice.Values),
 		Heartbeat: c.Heartbeat, ElectionTimeout: c.ElectionTimeout, Depth: c.Experiment.PipelineDepth,
 		MaxBatchBytes: c.Experiment.MaxBatchBytes, MaxBatchCommands: c.Experiment.MaxBatchCommands,
 		MaxCommandBytes: c.Limits.CommandBytes, MaxPendingBytes: int64(c.Limits.PendingBytes),
@@ -272,11 +288,11 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 	return r
 }
 
-// proposing describes how the cores take proposals: as they may under any profile of the cluster.
-func (c *config) proposing() protocol.Proposing {
-	p := c.choice.Core.Proposing
-	if shared := c.settings(); !shared.InLog || c.choice.Order == order.KindKeyed {
-		p = p.With(c.choice.Own())
+// proposing describes how the core takes proposals: as it may under any profile that has the core.
+func proposing(c *registry.Choice) protocol.Proposing {
+	p := c.Core.Proposing
+	if c.Core.Judged.Fixed || c.Order == order.KindKeyed {
+		p = p.With(c.Own())
 	}
 	return p
 }
@@ -373,16 +389,25 @@ func (n *Node) ProposeWithAsync(command, body []byte, o ProposeOptions, done fun
 // AnswersEarly reports whether there are answers with [ModeAccepted] before commands are applied, under the settings
 // that are applied here. If not, every answer is that of ModeConfirmed.
 func (n *Node) AnswersEarly() bool {
-	p := n.r.Profile()
-	c := n.opt.choice.Of(&p)
-	if p.Version > 0 {
-		c.Values = p.Values
-	}
-	return c.Core.Proposing.With(c.Own()).Accepted
+	now := n.active()
+	return now.Core.Proposing.With(now.Own()).Accepted
 }
 
 // MayAnswerEarly reports whether AnswersEarly may be true on any member, now or after the settings were tuned.
-func (n *Node) MayAnswerEarly() bool { return n.opt.proposing().Accepted }
+func (n *Node) MayAnswerEarly() bool {
+	now := n.active()
+	return proposing(&now).Accepted
+}
+
+// active is the protocol with the values of the applied profile.
+func (n *Node) active() registry.Choice {
+	p := n.r.Profile()
+	now := n.opt.choice.Of(&p)
+	if p.Version > 0 {
+		now.Values = p.Values
+	}
+	return now
+}
 
 // Body returns the bytes of a body, verified. They are shared: no one may change them. If this
 // member does not hold the body whole, it gathers it from others. If it finds fewer than k good

@@ -85,6 +85,8 @@ func TestFlagsBehindASeal(t *testing.T) {
 	_, table := shared.Behind(&later)
 	_, err = table.Complete(setting.MustParse("order=single"))
 	require.Error(t, err, "a later version's core")
+	_, err = c.program(&later)
+	require.ErrorAs(t, err, new(*protocol.ProfileError))
 }
 
 // TestAMemberJoinsASealedLog with the flags of any protocol.

@@ -39,7 +39,7 @@ func (m onDisk) Sync() error                { return nil }
 func birthConfig(fs vfs.FS) Config {
 	return Config{
 		FS: fs, Dir: "/d", Cluster: 7, Self: 1, Members: []protocol.Member{{ID: 1}}, Begin: order.Begin(1, false),
-		Chance: func() uint64 { return 5 }, Cells: &protocol.CellUse{},
+		Chance: func() uint64 { return 5 }, Cells: true,
 	}
 }
 

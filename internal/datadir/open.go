@@ -37,9 +37,12 @@ type Config struct {
 	Machine member.StateMachine
 	// Identity is the owner in the files of log and bodies.
 	Identity []byte
-	// Cells says how instances use cells from the beginning on; nil: they begin without. The directory records it before
-	// the first one is written.
-	Cells *protocol.CellUse
+	// Cells: instances use cells from the beginning on. If not, the directory records it before the first one is written,
+	// whatever core then writes it.
+	Cells bool
+	// Accepted returns what reads the entry in a cell of instances that begin under a profile (protocol.CellUse.Entry);
+	// nil: none.
+	Accepted func(*protocol.Profile) func(protocol.Cell) (protocol.Entry, bool)
 	// State is the state with which a new directory begins; nil: that of the state machine.
 	State *State
 	// Derive creates the state that the cores derive from their logs; nil: they derive none.
@@ -133,9 +136,8 @@ func (o *Opened) read(c *Config, birth string) (err error) {
 		return err
 	}
 	o.Birth = id.birth()
-	if id.Cells && c.Cells == nil {
-		c.Cells = &protocol.CellUse{}
-		o.config.Cells = c.Cells
+	if id.Cells {
+		c.Cells, o.config.Cells = true, true
 	}
 	if o.Register, err = LoadRegister(c.FS, c.Dir, o.Own); err != nil {
 		return err
@@ -154,7 +156,7 @@ func (o *Opened) read(c *Config, birth string) (err error) {
 		return err
 	}
 	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity,
-		Cover: lifecycle.CoverOf(&o.Meta, c.Cells != nil), BeforeCells: o.recordCells, BeforeGrowth: o.Grow,
+		Cover: lifecycle.CoverOf(&o.Meta, c.Cells), BeforeCells: o.recordCells, BeforeGrowth: o.Grow,
 		BeforeSeal: o.recordSeal, SegmentBytes: c.LogSegment}
 	if o.Log, err = wal.Open(log); err != nil {
 		return err
@@ -179,7 +181,7 @@ func (o *Opened) read(c *Config, birth string) (err error) {
 func (o *Opened) belongs() error {
 	end, ok := o.Instances.End()
 	o.Within = ok && o.Skip <= end
-	if !ok || o.Within || o.config.Cells != nil { // with cells, decisions are written to the log later
+	if !ok || o.Within || o.config.Cells { // with cells, decisions are written to the log later
 		return nil
 	}
 	if o.Ahead = true; o.Instances.Alone(o.config.Self) {
@@ -259,12 +261,20 @@ func lost(err error) error {
 func (o *Opened) Kept(hooks body.KeptHooks) (*body.Kept, error) {
 	logs := o.Instances.Logs()
 	for i := range logs {
-		if accepted := o.config.Cells.Accepted(); accepted != nil {
+		if accepted := o.accepted(&logs[i]); accepted != nil {
 			logs[i].Accept(accepted)
 		}
 	}
 	k, err := body.OpenKept(o.Own.Member, o.Bodies, hooks, o.config.Machine, o.Meta.Cursor.Instances(), logs)
 	return k, lost(err)
+}
+
+// accepted is what reads the entry in a cell of an instance; nil: none.
+func (o *Opened) accepted(log *member.InstanceLog) func(protocol.Cell) (protocol.Entry, bool) {
+	if o.config.Accepted == nil {
+		return nil
+	}
+	return o.config.Accepted(&log.Recovered.Base.Config.Profile)
 }
 
 // Session is the session of the member's proposals in this incarnation. All instances share its numbers, also those

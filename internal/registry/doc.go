@@ -12,6 +12,7 @@
 //	settings.go  the settings of protocols, and which protocols have one
 //	tune.go      the settings of a running cluster
 //	switch.go    another protocol of a running cluster
+//	begins.go    what instances begin with under a profile
 //	guess.go     which core wrote a directory that does not tell it
 //
 // May import: protocol, the folders of the protocols, order.

@@ -159,6 +159,6 @@ func (r *Replica) Status() Status {
 
 // Profile is the applied profile.
 func (r *Replica) Profile() protocol.Profile {
-	c := r.apply.config(protocol.FirstInstance)
-	return c.Profile
+	_, configs := r.apply.at()
+	return configs[0].Profile
 }

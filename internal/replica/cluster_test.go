@@ -19,6 +19,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/protocol/multipaxos"
 	"github.com/braidlog/braid/internal/protocol/raft"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/vfs"
@@ -277,8 +278,19 @@ func (c *testCluster) options(id protocol.MemberID) Options {
 	if c.tune != nil {
 		c.tune(&o)
 	}
-	o.Codec = message.Codec
-	o.Core = func(instance protocol.InstanceID, _ protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
+	o.Program = func(p *protocol.Profile) (*Program, error) {
+		if p.Core == multipaxos.Info.Name {
+			return c.otherProgram(id, p), nil
+		}
+		return &Program{Core: c.core(id, &o), Codec: message.Codec, Grows: !o.Begin.Keyed, Profile: *p}, nil
+	}
+	return o
+}
+
+func (c *testCluster) core(
+	id protocol.MemberID, o *Options,
+) func(protocol.InstanceID, protocol.Session, protocol.Recovered) (protocol.Core, error) {
+	return func(instance protocol.InstanceID, _ protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 		core, err := raft.New(protocol.Settings{
 			Self: id, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, MaxFrameBytes: 1 << 20,
 			Leaders: o.Leaders, Placement: c.placement,
@@ -288,7 +300,6 @@ func (c *testCluster) options(id protocol.MemberID) Options {
 		}
 		return core, err
 	}
-	return o
 }
 
 // start opens a member with a new machine.

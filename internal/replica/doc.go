@@ -6,6 +6,7 @@
 // as it runs here. This package has the code that waits:
 //
 //   - replica.go opens and closes a member,
+//   - program.go is what instances have of their core,
 //   - loop.go is an instance's event loop, carry.go carries out what its turns want,
 //   - router.go connects the loops of one member, reshape.go begins and retires them,
 //   - applyloop.go and applyworld.go are the goroutine that applies,

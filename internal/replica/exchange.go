@@ -27,7 +27,7 @@ type exchange struct {
 func newExchange(r *Replica) *exchange {
 	x := &exchange{r: r, ended: make(chan struct{})}
 	x.rule = snapshot.NewStateExchange(x, r.tuning().Election, "")
-	x.rule.Derive = r.opt.Derive
+	x.rule.Derive = r.opt.derive
 	return x
 }
 

@@ -17,7 +17,7 @@ import (
 // grows gives members a log of one instance that others may join, with or without a profile.
 func grows(profile bool) func(*Options) {
 	return func(o *Options) {
-		o.Grows, o.Settings.InLog, o.Settings.Table = true, profile, common.Settings
+		o.Settings.InLog, o.Settings.Table = profile, common.Settings
 		flags := common.ElectionTimeout.Set(settings.Values{}, testElection)
 		flags = common.Leaders.Set(flags, protocol.LeadersTogether)
 		o.Settings.Flags, o.Leaders = common.Heartbeat.Set(flags, testHeartbeat), protocol.LeadersTogether

@@ -81,7 +81,7 @@ func (r *Replica) ofBodies(f protocol.Frame) bool {
 
 // deliver hands a message to its instance, whose core's codec decodes it.
 func (r *Replica) deliver(l *eventLoop, f protocol.Frame) {
-	m, err := f.Decode(l.sender.Codec)
+	m, err := f.Decode(l.program.Codec)
 	switch {
 	case err != nil:
 		r.dropped(f.From(), err)

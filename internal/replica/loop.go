@@ -16,12 +16,13 @@ import (
 // eventLoop runs an instance on one goroutine with an inbox. instance.Hosted decides what happens in a turn. carry.go
 // carries that out.
 type eventLoop struct {
-	r      *Replica
-	id     protocol.InstanceID
-	hosted *instance.Hosted
-	sender instance.Sender
-	kept   *instanceBodies
-	used   *tuning // what hosted was made with, or was given since; of the loop alone once it runs
+	r       *Replica
+	id      protocol.InstanceID
+	program *Program
+	hosted  *instance.Hosted
+	sender  instance.Sender
+	kept    *instanceBodies
+	used    *tuning // what hosted was made with, or was given since; of the loop alone once it runs
 
 	mu     sync.Mutex
 	inputs []protocol.Input
@@ -41,9 +42,11 @@ type eventLoop struct {
 	woven     atomic.Pointer[instance.MergeStatus]
 }
 
-func newEventLoop(r *Replica, log *member.InstanceLog, inst *instance.Instance, kept *instanceBodies) *eventLoop {
+func newEventLoop(
+	r *Replica, log *member.InstanceLog, program *Program, inst *instance.Instance, kept *instanceBodies,
+) *eventLoop {
 	o, t, id := &r.opt, r.tuning(), log.Instance
-	l := &eventLoop{r: r, id: id, kept: kept, used: t, wake: kept.wake}
+	l := &eventLoop{r: r, id: id, program: program, kept: kept, used: t, wake: kept.wake}
 	l.hosted = instance.NewHosted(instance.HostedConfig{
 		Self: o.Self, Instance: id, Heartbeat: t.Heartbeat, Election: t.Election, Leaders: t.Leaders,
 		Keyed: o.Begin.Keyed, KeepLogBytes: o.KeepLogBytes, Closed: log.Closed, Stands: log.First == o.Self,

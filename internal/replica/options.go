@@ -30,20 +30,12 @@ type Options struct {
 	// Begin says with which instances a new cluster begins. It is the same on every member. A member
 	// that has data begins from its data instead.
 	Begin order.Cursor
-	// Grows: other instances can join the one with which the log began.
-	Grows bool
 	// Leaders says who should lead which instance.
 	Leaders protocol.Leaders
-	// Core makes an instance's core from what was on disk.
-	Core func(protocol.InstanceID, protocol.Session, protocol.Recovered) (protocol.Core, error)
-	// Codec is what is known of the core's messages.
-	Codec *protocol.Codec
-	// Proposing is how the cores take proposals.
-	Proposing protocol.Proposing
-	// Cells says how cores use cells; nil: they keep none.
-	Cells *protocol.CellUse
-	// Derive makes what cores derive from their logs; nil: they derive nothing.
-	Derive member.Derive
+	// Program is what instances that begin under a profile have of their core. The error is a [*protocol.ProfileError].
+	Program func(*protocol.Profile) (*Program, error)
+	// Cells: instances use cells from the beginning of the log on.
+	Cells bool
 	// Epochs tells the settings of the epochs, which a directory keeps; "": there are none.
 	Epochs string
 	// Quorums tells which quorums the cluster has, which a directory keeps too.
@@ -104,9 +96,6 @@ type (
 	Overruled      = cluster.Overruled
 )
 
-// plans reports whether the number of instances can change.
-func (o *Options) plans() bool { return o.Begin.Merged() || o.Grows }
-
 // identity is what the log's files say about the cluster and the member that they belong to.
 func (o *Options) identity() []byte {
 	b := append([]byte("braid log "), make([]byte, 16)...)
@@ -140,8 +129,9 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	return datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members,
 		Profile: o.Settings.First(), Join: o.Join, Machine: sm,
-		Identity: o.identity(), Cells: o.Cells, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums,
-		Kind: o.Kind, Guess: o.Guess, Profiled: o.Profiled, Sealed: o.Sealed, LogSegment: segment, BodySegment: segment,
+		Identity: o.identity(), Cells: o.Cells, Accepted: o.accepted, Derive: o.derive, Epochs: o.Epochs,
+		Quorums: o.Quorums, Kind: o.Kind, Guess: o.Guess, Profiled: o.Profiled, Sealed: o.Sealed, LogSegment: segment,
+		BodySegment: segment,
 	}
 }
 

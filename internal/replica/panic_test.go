@@ -81,13 +81,19 @@ func alone(t *testing.T, dir string) (*testCluster, Options) {
 
 func panicInProcess(t *testing.T, what, dir string) {
 	_, o := alone(t, dir)
-	sm, core := &machine{}, o.Core
+	sm := &machine{}
 	switch what {
 	case "core":
-		o.Core = func(id protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
+		program, err := o.Program(&protocol.Profile{})
+		require.NoError(t, err)
+		core := program.Core
+		program.Core = func(
+			id protocol.InstanceID, session protocol.Session, rec protocol.Recovered,
+		) (protocol.Core, error) {
 			c, err := core(id, session, rec)
 			return panicking{c, "fatal"}, err
 		}
+		o.Program = func(*protocol.Profile) (*Program, error) { return program, nil }
 	case "machine":
 		sm.apply = func(command string) error {
 			if command == "fatal" {

@@ -27,7 +27,7 @@ type proposer struct {
 func newProposer(clock func() time.Duration, wake func(protocol.InstanceID), look func(), o *Options) *proposer {
 	p := &proposer{clock: clock, wake: wake}
 	p.queue = intake.Proposals{MaxCommand: o.MaxCommandBytes, MaxBatch: o.MaxBatchBytes, MaxCount: o.MaxBatchCommands,
-		MaxBytes: o.MaxPendingBytes, Proposing: o.Proposing, Free: p.free}
+		MaxBytes: o.MaxPendingBytes, Free: p.free}
 	if o.Begin.Keyed {
 		p.queue.SetGroups(o.Begin.Instances())
 	}
@@ -36,6 +36,13 @@ func newProposer(clock func() time.Duration, wake func(protocol.InstanceID), loo
 		look()
 	}
 	return p
+}
+
+// follow takes in how the core of the first instance takes proposals.
+func (p *proposer) follow(how protocol.Proposing) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue.Follow(how)
 }
 
 // applied lets in commands that waited for what is applied now. Apply calls it.

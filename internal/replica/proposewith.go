@@ -14,7 +14,7 @@ func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o proto
 	if ctx.Err() != nil {
 		return nil, notSent(ctx)
 	}
-	if tokens := r.opt.Proposing.Held(&o); len(tokens) > 0 {
+	if tokens := r.first().program.Proposing.Held(&o); len(tokens) > 0 {
 		if _, err := r.proposer.queue.Home(&o); err != nil {
 			return nil, err // groups have no tokens
 		}
@@ -71,10 +71,7 @@ func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.Pr
 	}
 	var whole *intake.Batch
 	if len(body) > 0 {
-		whole = intake.NewBodyBatch(command, body, done)
-		if err := p.queue.SetOptions(whole, o); err != nil {
-			return err
-		}
+		whole = intake.NewBodyBatch(command, body, done) // it reads the whole body
 	}
 	fresh, err := p.addWith(to, command, whole, o, done, ticket)
 	if fresh {
@@ -88,10 +85,10 @@ func (p *proposer) addWith(to commands, command []byte, whole *intake.Batch, o *
 	done intake.Done, ticket *intake.Ticket) (fresh bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if whole != nil {
-		fresh, err = to.AddBody(p.clock, whole)
-	} else {
+	if whole == nil {
 		fresh, err = to.AddWith(p.clock, command, o, done)
+	} else if err = p.queue.SetOptions(whole, o); err == nil {
+		fresh, err = to.AddBody(p.clock, whole)
 	}
 	p.noteTicket(ticket, err)
 	return fresh, err

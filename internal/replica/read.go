@@ -260,7 +260,8 @@ func (r *Replica) ReadAs(ctx context.Context, barrier bool, limit time.Duration)
 	}
 	w := r.waiters.get()
 	w.reads = true
-	if err := r.first().joinRead(r.opt.Proposing.Barrier(barrier), w); err != nil {
+	first := r.first()
+	if err := first.joinRead(first.program.Proposing.Barrier(barrier), w); err != nil {
 		r.waiters.put(w)
 		return err
 	}

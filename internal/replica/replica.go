@@ -146,7 +146,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	}
 	r.waiters.init(func() bool { return r.apply.within.isLong() }, r.stop)
 	r.inUse.Store(t)
-	r.operations.Config.Self, r.operations.Config.Grows = o.Self, o.Grows
+	r.operations.Config.Self = o.Self
 	r.operations.tune(t)
 	if err := r.open(sm); err != nil {
 		cancel()
@@ -198,7 +198,7 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	r.session = dir.Session()
 	applier := apply.NewApplier(sm, dir.Meta, r.session, dir.Skip, r.framer.Load)
 	applier.Within = dir.Within
-	if err := applier.Derive(r.opt.Derive, &dir.Meta); err != nil {
+	if err := applier.Derive(r.opt.derive, &dir.Meta); err != nil {
 		return err
 	}
 	if err := r.assemble(applier); err != nil {
@@ -260,7 +260,11 @@ func (r *Replica) assemble(a *apply.Applier) error {
 
 // newLoop makes the event loop of an instance from what was on disk.
 func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
-	core, err := r.opt.Core(log.Instance, r.session, *log.Recovered)
+	program, err := r.opt.Program(&log.Recovered.Base.Config.Profile)
+	if err != nil {
+		return nil, err
+	}
+	core, err := program.Core(log.Instance, r.session, *log.Recovered)
 	if err != nil {
 		return nil, err
 	}
@@ -268,15 +272,15 @@ func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 	cfg := instance.InstanceConfig{
 		Self: r.opt.Self, Instance: log.Instance, Session: r.session, Depth: r.opt.Depth,
 		RetryAfter: t.Election, GiveUp: t.GiveUp, Backlog: instance.Backlog(r.apply.instances()),
-		Codec: r.opt.Codec,
+		Codec: program.Codec,
 	}
-	if r.opt.plans() {
+	if program.Grows {
 		cfg.Merged, cfg.Alone = log.Recovered, r.opt.Begin.BeginsAlone(log.Instance)
 	}
 	rec := log.Recovered
 	r.log.Info("instance recovered", "instance", log.Instance, "term", rec.State.Term, "base", rec.Base.Index,
 		"entries", len(rec.Entries), "commit", rec.State.Commit)
-	return newEventLoop(r, &log, instance.NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
+	return newEventLoop(r, &log, program, instance.NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
 }
 
 func (r *Replica) connect() (err error) {

@@ -24,7 +24,10 @@ func (h instancesHost) Grow() error { return h.r.dir.Grow() }
 func (h instancesHost) Submit(records []wal.Record) { h.r.writer.Submit(records, h.r.begun) }
 
 func (h instancesHost) Known(since protocol.Position, ids []protocol.InstanceID, inForce, staying []*eventLoop) {
-	h.r.loops.Store(&eventLoops{all: inForce, ids: ids, since: since, staying: staying})
+	before := h.r.loops.Swap(&eventLoops{all: inForce, ids: ids, since: since, staying: staying})
+	if first := inForce[0]; before == nil || before.all[0] != first {
+		h.r.proposer.follow(first.program.Proposing)
+	}
 }
 
 func (h instancesHost) First(l *eventLoop) protocol.MemberID { return instance.First(l.status.Load()) }

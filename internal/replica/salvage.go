@@ -77,7 +77,7 @@ func Salvage(o SalvageOptions, sm member.StateMachine) (s *Salvaged, err error) 
 	own := Options{Cluster: told.Cluster, Self: told.Member}
 	dir, err := datadir.Open(datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: told.Cluster, Self: told.Member, Chance: systemChance, Machine: sm,
-		Quorums: told.Quorums, Begin: told.Begin, Identity: own.identity(), Cells: &protocol.CellUse{},
+		Quorums: told.Quorums, Begin: told.Begin, Identity: own.identity(), Cells: true,
 		Derive: func(protocol.Config) protocol.Derived { return keepsAnything{} },
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 type tuning struct {
 	member.Tuning
 	profile protocol.Profile // without Earlier
+	grows   bool             // see Program.Grows
 }
 
 // ticks is the interval of the ticks of an event loop, and pauses that of operations.
@@ -27,13 +28,13 @@ func (t *tuning) bodyTicks() time.Duration { return max(t.Heartbeat/4, time.Mill
 func (o *Options) tuned(p *protocol.Profile) (*tuning, error) {
 	t := &tuning{profile: protocol.Profile{Version: p.Version, Core: p.Core, Values: p.Values}}
 	t.Heartbeat, t.Election, t.Leaders, t.TrimWhole = o.Heartbeat, o.ElectionTimeout, o.Leaders, o.TrimWhole
+	program, err := o.Program(p)
+	if err != nil {
+		return nil, err
+	}
+	t.grows = program.Grows
 	if p.Version > 0 {
-		table := o.Settings.TableOf(p)
-		v, err := table.Complete(p.Values)
-		if err != nil {
-			return nil, &protocol.ProfileError{Version: p.Version, Err: err}
-		}
-		t.Tuning = t.Under(v)
+		t.Tuning = t.Under(program.Profile.Values)
 	}
 	t.GiveUp = 5*time.Second + 5*t.Election
 	t.Hedge, t.Retry = max(t.Heartbeat/2, time.Millisecond), t.Election

@@ -77,15 +77,6 @@ func (s *SharedSettings) Values(p *protocol.Profile) setting.Values {
 	return p.Values
 }
 
-// TableOf has the settings of a profile.
-func (s *SharedSettings) TableOf(p *protocol.Profile) setting.Table {
-	if !p.Sealed() || s.Behind == nil {
-		return s.Table
-	}
-	_, t := s.Behind(p)
-	return t
-}
-
 // Overruled is a setting that differs from the one of the log.
 type Overruled struct{ Name, Here, Used string }
 

@@ -137,7 +137,7 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 	return datadir.Config{
 		Kind: kind, Guess: func() member.KindGuess { return registry.NewGuess() },
 		FS: m.Disk, Dir: device.Root, Cluster: clusterID, Self: m.ID, Chance: m.Env.From(identities).Rand.Uint64, Begin: begin, Members: first.Members, Profile: first.Profile, Join: m.Join, Profiled: m.Join && first.Profile.Version > 0, Machine: sm,
-		Identity: []byte{byte(m.ID)}, Cells: m.Env.Set.cells(), Derive: m.Env.Set.derive(), Epochs: m.Env.Set.epochsTold(), Quorums: m.Env.Set.Quorums.String(), LogSegment: m.Own.SegmentBytes, BodySegment: m.Env.Set.Bodies.SegmentBytes,
+		Identity: []byte{byte(m.ID)}, Cells: m.Env.Set.cells() != nil, Accepted: m.Env.Set.accepted, Derive: m.Env.Set.derive(), Epochs: m.Env.Set.epochsTold(), Quorums: m.Env.Set.Quorums.String(), LogSegment: m.Own.SegmentBytes, BodySegment: m.Env.Set.Bodies.SegmentBytes,
 	}
 }
 

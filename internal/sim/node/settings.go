@@ -264,6 +264,11 @@ func (s *Settings) TunesLanes() bool {
 // cells describes the cells of the protocol's core; nil: it begins without.
 func (s *Settings) cells() *protocol.CellUse { return s.Protocol.Core.Cells.With(s.Core.Own) }
 
+// accepted returns what reads the entry in a cell of instances that begin under a profile; nil: none.
+func (s *Settings) accepted(p *protocol.Profile) func(protocol.Cell) (protocol.Entry, bool) {
+	return s.CoreOf(p).Cells.Accepted()
+}
+
 // mayHaveCells reports whether a log may have cells, at some time.
 func (s *Settings) mayHaveCells() bool { return s.cells() != nil || s.TunesLanes() || s.Switches }
 

@@ -1,0 +1,116 @@
+package replica
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/protocol/multipaxos"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
+	settings "github.com/braidlog/braid/protocol/setting"
+)
+
+// otherProgram is that of instances whose core is multi-Paxos.
+func (c *testCluster) otherProgram(self protocol.MemberID, p *protocol.Profile) *Program {
+	return &Program{
+		Core: func(id protocol.InstanceID, _ protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
+			return multipaxos.Info.New(protocol.Settings{
+				Self: self, Instance: id, Heartbeat: testHeartbeat, ElectionTimeout: testElection, MaxFrameBytes: 1 << 20,
+			}, rec)
+		},
+		Codec: multipaxos.Info.Codec, Accepted: multipaxos.Info.Cells.Accepted(), Profile: *p,
+	}
+}
+
+// twoCores begins the directories of members with two groups of keys, the second of which has another core.
+func (c *testCluster) twoCores() {
+	meta := member.Bootstrap(order.BeginKeyed(2), c.members)
+	meta.Found(protocol.Profile{Version: 1, Values: c.flags()})
+	meta.Others[0].Profile.Core = multipaxos.Info.Name
+	for _, m := range c.members {
+		s, err := datadir.OpenSnapshots(c.disks[m.ID], filepath.Join("d", "snapshots"))
+		require.NoError(c.t, err)
+		require.NoError(c.t, s.Write(datadir.SnapshotHeader{Meta: meta}, nil))
+	}
+}
+
+func (c *testCluster) flags() settings.Values {
+	v := common.ElectionTimeout.Set(settings.Values{}, testElection)
+	return common.Heartbeat.Set(v, testHeartbeat)
+}
+
+// begin opens a member with two groups of keys. They keep no state when it stops.
+func (c *testCluster) begin(m *protocol.Member) {
+	o := c.options(m.ID)
+	o.Begin = order.BeginKeyed(2)
+	groups, err := apply.NewGroups(o.Begin.Instances(), func(protocol.InstanceID) member.StateMachine {
+		return &machine{}
+	})
+	require.NoError(c.t, err)
+	c.running[m.ID], err = Open(o, groups)
+	require.NoError(c.t, err)
+}
+
+// TestInstancesOfTwoCores: each decodes the messages of its own core, keeps its own cells, and comes back so. The
+// directory records the cells, with which the first core does not begin.
+func TestInstancesOfTwoCores(t *testing.T) {
+	inBubble(t, setting{size: 3, waits: true}, func(c *testCluster) {
+		c.twoCores()
+		done := protocol.Index(0)
+		for range 3 {
+			for i := range c.members {
+				c.begin(&c.members[i])
+			}
+			r := c.running[2]
+			for key := range uint64(20) {
+				_, err := r.ProposeWith(c.t.Context(), []byte("x"), nil, protocol.ProposeOptions{Keys: []uint64{key}})
+				require.NoError(c.t, err)
+			}
+			loops := r.all()
+			require.Same(c.t, message.Codec, loops[0].program.Codec)
+			require.Same(c.t, multipaxos.Info.Codec, loops[1].program.Codec)
+			c.until("it goes on from what the disk has", func() bool { return loops[1].status.Load().Commit > done })
+			done = loops[1].status.Load().Commit
+			for _, m := range c.members {
+				require.NoError(c.t, c.running[m.ID].Close())
+				delete(c.running, m.ID)
+				require.Equal(c.t, 6, c.format(m.ID), "there are cells")
+			}
+		}
+	})
+}
+
+// TestAnUnknownCoreStopsTheMember: the log is as it was, and another program goes on.
+func TestAnUnknownCoreStopsTheMember(t *testing.T) {
+	inBubble(t, setting{size: 1, waits: true}, func(c *testCluster) {
+		c.twoCores()
+		o := c.options(1)
+		o.Begin = order.BeginKeyed(2)
+		known := o.Program
+		o.Program = func(p *protocol.Profile) (*Program, error) {
+			if p.Core != "" {
+				return nil, &protocol.ProfileError{Version: p.Version, Err: errors.New("unknown")}
+			}
+			return known(p)
+		}
+		groups, err := apply.NewGroups(o.Begin.Instances(), func(protocol.InstanceID) member.StateMachine {
+			return &machine{}
+		})
+		require.NoError(c.t, err)
+		_, err = Open(o, groups)
+		require.ErrorAs(c.t, err, new(*protocol.ProfileError))
+		c.begin(&c.members[0])
+		_, err = c.running[1].ProposeWith(c.t.Context(), []byte("x"), nil, protocol.ProposeOptions{Keys: []uint64{7}})
+		require.NoError(c.t, err)
+		require.NoError(c.t, c.running[1].Close())
+		delete(c.running, 1)
+	})
+}
