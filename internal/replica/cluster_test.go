@@ -19,7 +19,6 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/order"
-	"github.com/braidlog/braid/internal/protocol/multipaxos"
 	"github.com/braidlog/braid/internal/protocol/raft"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/vfs"
@@ -279,8 +278,8 @@ func (c *testCluster) options(id protocol.MemberID) Options {
 		c.tune(&o)
 	}
 	o.Program = func(p *protocol.Profile) (*Program, error) {
-		if p.Core == multipaxos.Info.Name {
-			return c.otherProgram(id, p), nil
+		if other := c.otherProgram(id, p); other != nil {
+			return other, nil
 		}
 		return &Program{Core: c.core(id, &o), Codec: message.Codec, Grows: !o.Begin.Keyed, Profile: *p}, nil
 	}

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/protocol/iss"
 	"github.com/braidlog/braid/internal/protocol/multipaxos"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
@@ -18,16 +20,21 @@ import (
 	settings "github.com/braidlog/braid/protocol/setting"
 )
 
-// otherProgram is that of instances whose core is multi-Paxos.
+// otherProgram is that of instances whose core is multi-Paxos or ISS; nil: it is another one.
 func (c *testCluster) otherProgram(self protocol.MemberID, p *protocol.Profile) *Program {
-	return &Program{
-		Core: func(id protocol.InstanceID, _ protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
-			return multipaxos.Info.New(protocol.Settings{
-				Self: self, Instance: id, Heartbeat: testHeartbeat, ElectionTimeout: testElection, MaxFrameBytes: 1 << 20,
-			}, rec)
-		},
-		Codec: multipaxos.Info.Codec, Accepted: multipaxos.Info.Cells.Accepted(), Profile: *p,
+	for _, core := range []*protocol.Info{&multipaxos.Info, &iss.Info} {
+		if core.Name == p.Core {
+			return &Program{
+				Core: func(id protocol.InstanceID, _ protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
+					return core.New(protocol.Settings{
+						Self: self, Instance: id, Heartbeat: testHeartbeat, ElectionTimeout: testElection, MaxFrameBytes: 1 << 20,
+					}, rec)
+				},
+				Codec: core.Codec, Accepted: core.Cells.Accepted(), Derive: core.Deriving(settings.Values{}), Profile: *p,
+			}
+		}
 	}
+	return nil
 }
 
 // twoCores begins the directories of members with two groups of keys, the second of which has another core.
@@ -112,5 +119,55 @@ func TestAnUnknownCoreStopsTheMember(t *testing.T) {
 		require.NoError(c.t, err)
 		require.NoError(c.t, c.running[1].Close())
 		delete(c.running, 1)
+	})
+}
+
+// TestALogGoesOnWithAnotherCore and back, merged then, under load and after restarts, with what each core derives.
+func TestALogGoesOnWithAnotherCore(t *testing.T) {
+	inBubble(t, setting{size: 3, tune: grows(true), durable: true}, func(c *testCluster) {
+		for i, core := range []string{multipaxos.Info.Name, iss.Info.Name, "raft", multipaxos.Info.Name} {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				c.fill(protocol.MemberID(3-i%3), fmt.Sprint("during ", i), 30)
+			}()
+			at := protocol.MemberID(i%3 + 1)
+			c.until("the profile is known", func() bool { return c.running[at].Profile().Version == uint64(i+1) })
+			s := c.seal(at, 1)
+			if s.Profile.Core = core; core == "raft" {
+				s.Instances, s.Merged = 3, true
+			}
+			require.NoError(c.t, c.running[at].Switch(c.t.Context(), s))
+			<-done
+			for range 2 {
+				c.until("all have begun", func() bool {
+					for _, r := range c.running {
+						if st := r.Status(); len(st.Instances) != s.Instances || st.Config.Profile.Core != core {
+							return false
+						}
+					}
+					return true
+				})
+				c.fill(c.leader(), fmt.Sprint("after ", i), 10)
+				for _, r := range c.running {
+					program := r.first().program
+					require.Equal(c.t, core == "raft", program.Codec == message.Codec)
+					require.Equal(c.t, core == iss.Info.Name, program.Derive != nil)
+				}
+				for _, m := range c.members {
+					c.close(m.ID)
+				}
+				for _, m := range c.members {
+					c.start(m.ID)
+				}
+			}
+		}
+		leader := c.leader()
+		c.fill(leader, "again", 1)
+		for i := range 4 {
+			require.True(c.t, c.machines[leader].has(fmt.Sprintf("during %d 29", i)))
+		}
+		var refused *member.RefusedError
+		require.ErrorAs(c.t, c.running[leader].Reshape(c.t.Context(), 2), &refused, "multi-Paxos has one instance")
 	})
 }
