@@ -1,6 +1,7 @@
 package braid_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,33 @@ func TestProtocolsOfOneCoreAreSwitched(t *testing.T) {
 	_, err := c.any().Switch(c.ctx(), braid.Switch{Protocol: "craft", Version: 2})
 	require.ErrorIs(t, err, braid.ErrProfileReplaced)
 	c.verify(acked)
+}
+
+// TestCoresAreSwitched: by a seal, to whatever protocol and from wherever the log began, and the members come back.
+func TestCoresAreSwitched(t *testing.T) {
+	t.Parallel()
+	for _, began := range []string{"raft", "multi-paxos", "iss"} {
+		t.Run(began, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 3, func(o *braid.Options) { o.Protocol = braid.Named(began) })
+			c.leader()
+			acked := c.fill("first", 3)
+			for i, to := range []string{"iss", "multi-paxos", "niagara", "iss", "lcr", "multi-paxos", "craft"} {
+				if i == 0 && to == began {
+					continue
+				}
+				p, err := c.nodes[braid.MemberID(i%3+1)].Switch(c.ctx(), braid.Switch{Protocol: to})
+				require.NoError(t, err, to)
+				require.Equal(t, to, p.Protocol)
+				require.Equal(t, to, c.nodes[braid.MemberID(i%3+1)].Status().Protocol)
+				acked = append(acked, c.fill(fmt.Sprint(to, i), 3)...)
+				if i%2 == 1 {
+					c.restart()
+				}
+			}
+			c.verify(acked)
+		})
+	}
 }
 
 // TestWhatCannotBeSwitched: a refusal names the setting or the protocol, and nothing happened.
