@@ -389,24 +389,23 @@ func (n *Node) ProposeWithAsync(command, body []byte, o ProposeOptions, done fun
 // AnswersEarly reports whether there are answers with [ModeAccepted] before commands are applied, under the settings
 // that are applied here. If not, every answer is that of ModeConfirmed.
 func (n *Node) AnswersEarly() bool {
-	now := n.active()
-	return now.Core.Proposing.With(now.Own()).Accepted
-}
-
-// MayAnswerEarly reports whether AnswersEarly may be true on any member, now or after the settings were tuned.
-func (n *Node) MayAnswerEarly() bool {
-	now := n.active()
-	return proposing(&now).Accepted
-}
-
-// active is the protocol with the values of the applied profile.
-func (n *Node) active() registry.Choice {
 	p := n.r.Profile()
 	now := n.opt.choice.Of(&p)
 	if p.Version > 0 {
 		now.Values = p.Values
 	}
-	return now
+	return now.Core.Proposing.With(now.Own()).Accepted
+}
+
+// MayAnswerEarly reports whether AnswersEarly may be true on any member, before or after settings were tuned, or may have
+// been under an earlier profile.
+func (n *Node) MayAnswerEarly() bool {
+	p := n.r.Profile()
+	return slices.ContainsFunc(append([]protocol.Profile{p}, p.Earlier...), func(p protocol.Profile) bool {
+		c := n.opt.choice.Of(&p)
+		how := proposing(&c)
+		return how.Accepted
+	})
 }
 
 // Body returns the bytes of a body, verified. They are shared: no one may change them. If this
