@@ -397,8 +397,8 @@ func (n *Node) AnswersEarly() bool {
 	return now.Core.Proposing.With(now.Own()).Accepted
 }
 
-// MayAnswerEarly reports whether AnswersEarly may be true on any member, before or after settings were tuned, or may have
-// been under an earlier profile.
+// MayAnswerEarly reports whether AnswersEarly may be true on any member, before or after settings were tuned, or may
+// have been under an earlier profile.
 func (n *Node) MayAnswerEarly() bool {
 	p := n.r.Profile()
 	return slices.ContainsFunc(append([]protocol.Profile{p}, p.Earlier...), func(p protocol.Profile) bool {

@@ -95,7 +95,7 @@ func TestInstancesOfTwoCores(t *testing.T) {
 	})
 }
 
-// TestAnUnknownCoreStopsTheMember: the log is as it was, and another program goes on.
+// TestAnUnknownCoreStopsTheMember: the log is as it was, and a program that knows the core continues it.
 func TestAnUnknownCoreStopsTheMember(t *testing.T) {
 	inBubble(t, setting{size: 1, waits: true}, func(c *testCluster) {
 		c.twoCores()
@@ -122,8 +122,8 @@ func TestAnUnknownCoreStopsTheMember(t *testing.T) {
 	})
 }
 
-// TestALogGoesOnWithAnotherCore and back, merged then, under load and after restarts, with what each core derives.
-func TestALogGoesOnWithAnotherCore(t *testing.T) {
+// TestALogContinuesWithAnotherCore and back, merged then, under load and after restarts, with what each core derives.
+func TestALogContinuesWithAnotherCore(t *testing.T) {
 	inBubble(t, setting{size: 3, tune: grows(true), durable: true}, func(c *testCluster) {
 		for i, core := range []string{multipaxos.Info.Name, iss.Info.Name, "raft", multipaxos.Info.Name} {
 			done := make(chan struct{})

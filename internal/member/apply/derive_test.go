@@ -125,7 +125,8 @@ func TestOnlySomeInstancesDerive(t *testing.T) {
 	require.NoError(t, behind.Check())
 
 	meta.Sections = []member.SectionState{tallyOf(1, 1), tallyOf(2, 1)}
-	require.ErrorContains(t, meta.CheckSections(derive), `instance 1: section "tally", version 2, of the snapshot is not known`)
+	require.ErrorContains(t, meta.CheckSections(derive),
+		`instance 1: section "tally", version 2, of the snapshot is not known`)
 	meta.Sections = nil
 	require.ErrorContains(t, meta.CheckSections(derive), `instance 2: section "tally" of the snapshot is missing`)
 }

@@ -220,8 +220,8 @@ func (p *Proposals) SetOptions(b *Batch, o *protocol.ProposeOptions) error {
 	return nil
 }
 
-// Follow takes in how another core takes proposals, from now on. What waits keeps what that core uses of its options. It
-// does not wait for the tokens that the core before took care of: no core has both Tokens and a successor.
+// Follow takes in how another core takes proposals, from now on. What waits keeps what that core uses of its options.
+// It does not wait for the tokens that the core before took care of: no core has both Tokens and a successor.
 func (p *Proposals) Follow(how protocol.Proposing) {
 	p.Proposing = how
 	p.followed++
