@@ -110,8 +110,8 @@ func (k *Kept) host(instance protocol.InstanceID) *Retention {
 	return k.all[at]
 }
 
-// hostAll begins to keep the bodies to which a state refers. An instance that is not known by now
-// is retired. Only the state refers to its bodies.
+// hostAll begins to keep the bodies to which a state refers. An instance that is not known by now is retired, or begins
+// behind a seal only when those before it are closed: see Begin. Only the state refers to its bodies.
 func (k *Kept) hostAll(refs []protocol.BodyRef) {
 	for _, ref := range refs {
 		if k.Of(ref.Instance) == nil {
@@ -133,7 +133,7 @@ func (k *Kept) Of(instance protocol.InstanceID) *Retention {
 // Begin begins to keep the bodies of an instance whose log begins after base.
 func (k *Kept) Begin(instance protocol.InstanceID, base *protocol.Base) {
 	t := k.host(instance)
-	t.Compact(base.Index)
+	t.open(base.Index)
 	t.Obey(&base.Config, k.self)
 	k.notify(instance)
 }

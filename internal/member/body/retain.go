@@ -336,6 +336,14 @@ func (t *Retention) Installing(base protocol.Index) {
 	t.cut(base)
 }
 
+// open says that the instance begins, with a log after floor. A state may have referred to its bodies before.
+func (t *Retention) open(floor protocol.Index) {
+	if t.floor == member.AllIndexes {
+		t.floor = floor
+	}
+	t.cut(floor)
+}
+
 // Compact says that the log begins after floor.
 func (t *Retention) Compact(floor protocol.Index) { t.cut(floor) }
 
