@@ -46,7 +46,7 @@ func (t *Tuning) Follow(cfg *protocol.Settings, p *protocol.Profile) (changed bo
 	if err != nil {
 		return false, err
 	}
-	t.profile = protocol.Profile{Version: p.Version, Values: p.Values}
+	t.profile = protocol.Profile{Version: p.Version, Core: p.Core, Values: p.Values}
 	*cfg = next
 	return true, nil
 }

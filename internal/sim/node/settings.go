@@ -283,7 +283,7 @@ func (s *Settings) beginsLate() bool {
 // derive returns the function with which instances derive state; nil: there is none.
 func (s *Settings) derive() func(protocol.Config) protocol.Derived {
 	own := s.Protocol.Core.Deriving(s.Core.Own)
-	if own == nil && !s.Switches {
+	if own == nil {
 		return nil
 	}
 	return func(first protocol.Config) protocol.Derived {
