@@ -110,6 +110,22 @@ func TestASnapshotBringsBodiesOfAnInstanceThatCameAndWent(t *testing.T) {
 	}
 }
 
+// TestASnapshotMayComeBeforeItsInstancesBegin: those behind a seal begin when the ones before it are closed. What is in
+// their logs then is kept.
+func TestASnapshotMayComeBeforeItsInstancesBegin(t *testing.T) {
+	store := newHeld()
+	k, _ := keptOf(store, 1)
+	referred, logged := refOfInstance(2, 5, 2), refOfInstance(2, 7, 2)
+	cursor := order.Begin(1, true)
+	k.Installing(1, 20)
+	k.Installed(1, 20, &cursor, []protocol.BodyRef{referred})
+	k.Begin(2, &protocol.Base{Index: 6})
+	store.put(referred, protocol.FormWhole, make([]byte, 1000))
+	store.put(logged, protocol.FormWhole, make([]byte, 1000))
+	k.Sweep()
+	require.Len(t, store.held, 2)
+}
+
 // TestASnapshotForAnInstanceThatIsRetiredMeanwhile is never installed. What is not live is given
 // up all the same.
 func TestASnapshotForAnInstanceThatIsRetiredMeanwhile(t *testing.T) {
