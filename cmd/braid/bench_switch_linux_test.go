@@ -30,7 +30,7 @@ func benchSwitch(t *testing.T, args ...string) (r bench.SwitchResult) {
 func TestBenchSwitch(t *testing.T) {
 	testsize.Long(t)
 	t.Parallel()
-	r := benchSwitch(t, "--from=raft,lcr", "--to=raft,lcr", "--duration=300ms", "--settle=200ms")
+	r := benchSwitch(t, "--from=raft,iss", "--to=raft,iss", "--duration=300ms", "--settle=200ms")
 	require.Len(t, r.Pairs, 2)
 	require.Equal(t, 1, r.Clusters)
 	require.Equal(t, bench.Linearizable, r.Histories[0].Verdict)
