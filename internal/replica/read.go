@@ -82,6 +82,10 @@ func (l *eventLoop) joinRead(barrier bool, w *waiter) error {
 		l.mu.Unlock()
 		return l.r.stopped()
 	}
+	if l.reads.Retired() { // a seal has ended the instance since it was looked up
+		l.mu.Unlock()
+		return l.r.first().joinRead(barrier, w)
+	}
 	fresh := !l.reads.Gathering(barrier)
 	if fresh {
 		l.joined[kind] = newReadGroup(l, barrier)

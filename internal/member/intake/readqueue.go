@@ -51,11 +51,15 @@ func (q *ReadQueue) Take(asking [2]int) (asked []*ReadGroup, gathered [2]*ReadGr
 	return asked, gathered
 }
 
-// Retire ends the queue of an instance that is not active any more. It returns the groups that were to be asked for.
-func (q *ReadQueue) Retire() (asked []*ReadGroup) {
-	asked, q.asked, q.retired = q.asked, nil, true
-	return asked
+// Retire ends the queue of an instance that is not active any more. It returns the groups for which others are to be
+// asked: those that were to be asked for, and those that gather readers, if it was the first instance.
+func (q *ReadQueue) Retire() (groups []*ReadGroup) {
+	q.retired = true
+	return q.Close()
 }
+
+// Retired reports whether the instance is not active any more. Readers join a group of another one.
+func (q *ReadQueue) Retired() bool { return q.retired }
 
 // Close takes out everything.
 func (q *ReadQueue) Close() (groups []*ReadGroup) {
