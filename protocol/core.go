@@ -352,6 +352,9 @@ type EndedLog struct {
 // Payloads and bodies of batches need not be resident; Form is the form of each body on disk. Cells are those that
 // are not empty, in the order of their numbers.
 type Recovered struct {
+	// Follows: the instance is not the first one of those that make the log. Members change in the first one, and the
+	// others follow. A log that was not sealed begins with [FirstInstance].
+	Follows bool
 	State   HardState
 	Base    Base
 	Entries []Entry

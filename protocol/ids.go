@@ -25,7 +25,7 @@ func (id MemberID) String() string { return strconv.FormatUint(uint64(id), 16) }
 // InstanceID numbers the protocol instances that a member hosts, from 1.
 type InstanceID uint32
 
-// FirstInstance is never retired; the membership is changed there, and the others follow.
+// FirstInstance is the first instance of a log that was not sealed. Only a seal retires it.
 const FirstInstance InstanceID = 1
 
 // Session names one incarnation of one member as an origin of proposals: the member and its incarnation, a number

@@ -108,6 +108,7 @@ func FindInstances(log *wal.Log, meta *member.Meta) (*FoundInstances, error) {
 		if err != nil {
 			return nil, err
 		}
+		rec.Follows = len(f.InForce) > 0
 		f.InForce = append(f.InForce, member.InstanceLog{Instance: id, Recovered: &rec})
 	}
 	if meta.Cursor.Keyed {
@@ -273,7 +274,7 @@ func (n *Instances[I]) carry(p *apply.PlannedAt) error {
 		if sealed {
 			base.Ended = n.endedBy(p)
 		}
-		i, beginning, err := n.begin(base, id, sealed)
+		i, beginning, err := n.begin(base, id, p, sealed)
 		if err != nil {
 			return err
 		}
@@ -332,7 +333,7 @@ func (n *Instances[I]) Beginning() bool { return n.beginning > 0 }
 // begin makes an instance that begins at a base. The log must have records before the instance's
 // own. sealed: it begins behind a seal.
 func (n *Instances[I]) begin(
-	base protocol.Base, id protocol.InstanceID, sealed bool,
+	base protocol.Base, id protocol.InstanceID, p *apply.PlannedAt, sealed bool,
 ) (i I, records []wal.Record, err error) {
 	u := n.pending[id]
 	delete(n.pending, id)
@@ -343,6 +344,7 @@ func (n *Instances[I]) begin(
 	if err != nil {
 		return i, nil, err
 	}
+	rec.Follows = id != p.At.Points[0].Instance
 	log := member.InstanceLog{Instance: id, Recovered: &rec, Closed: slices.Contains(n.ended, id)}
 	if sealed && !u.written && base.Index == 0 {
 		log.First = n.first

@@ -158,7 +158,7 @@ func (r *Raft) onTarget(e *protocol.Entry) {
 // then on. The first instance decides that for all.
 func (r *Raft) promote() {
 	l := &r.lead
-	if r.cfg.Instance != protocol.FirstInstance || !l.ready || r.ending() || l.hand.to != 0 || r.commit < l.first ||
+	if r.log.Follows || !l.ready || r.ending() || l.hand.to != 0 || r.commit < l.first ||
 		r.members.At > r.commit || r.members.Config.Joint() {
 		return
 	}
@@ -168,7 +168,7 @@ func (r *Raft) promote() {
 		if !m.Joining || p == nil || p.Bodies.Lacking && r.see().MaxK() > 0 {
 			continue // without its rows it would be refused; others need not wait for it
 		}
-		if r.active(p) && p.Phase == tracker.Stream && p.Match >= l.first && r.caughtUp(p) && code.ShapedAt(&r.cfg, &r.log,
+		if r.active(p) && p.Phase == tracker.Stream && p.Match >= l.first && r.caughtUp(p) && code.ShapedAt(&r.log,
 			p.Bodies.Applied) || r.cfg.Mutant == MutantPromoteAtOnce {
 			r.proposeChange(
 				protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}})
@@ -245,15 +245,15 @@ func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 // anything.
 func (r *Raft) keepsState(next *protocol.Config) bool {
 	voters := next.Voters()
-	if r.cfg.Instance != protocol.FirstInstance || slices.Equal(r.members.Config.Voters(), voters) ||
+	if r.log.Follows || slices.Equal(r.members.Config.Voters(), voters) ||
 		r.cfg.Mutant == MutantCountStateless {
 		return true
 	}
 	have := 0
 	for _, id := range voters {
 		switch p := r.lead.peer(id); {
-		case id == r.cfg.Self && code.ShapedAt(&r.cfg, &r.log, r.applied),
-			p != nil && code.ShapedAt(&r.cfg, &r.log, p.Bodies.Applied):
+		case id == r.cfg.Self && code.ShapedAt(&r.log, r.applied),
+			p != nil && code.ShapedAt(&r.log, p.Bodies.Applied):
 			have++
 		case p != nil && !r.members.Config.Voter(id):
 			return false

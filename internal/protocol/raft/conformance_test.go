@@ -24,6 +24,7 @@ func factory(change func(*protocol.Settings)) conformance.Factory {
 		if change != nil {
 			change(&c)
 		}
+		rec.Follows = c.Instance != protocol.FirstInstance
 		return raft.New(c, rec)
 	}
 }

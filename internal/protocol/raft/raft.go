@@ -92,6 +92,8 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 	if r.term == rec.State.Term {
 		r.vote = rec.State.Vote
 	}
+	r.log.Follows = rec.Follows
+	r.log.BehindSeal = !rec.Follows && cfg.Instance > protocol.FirstInstance
 	if err := checkVoters(&r.cfg, len(rec.Base.Config.Voters())); err != nil {
 		return nil, err
 	}
@@ -114,7 +116,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 	}
 	r.disk = raftlog.Disk{Durable: r.log.Last, Commit: r.commit}
 	r.configChanged()
-	if r.cfg.Instance == protocol.FirstInstance {
+	if !r.log.Follows {
 		if r.lanes, err = lane.Recover(r.seeLanes(), &rec); err != nil {
 			return nil, err
 		}

@@ -116,7 +116,7 @@ func (r *Raft) heardPeer(m message.Message) *tracker.Progress {
 	if p == nil || p.Forgot {
 		return nil
 	}
-	p.Answered(m, r.now, code.ShapedAt(&r.cfg, &r.log, 0))
+	p.Answered(m, r.now, code.ShapedAt(&r.log, 0))
 	r.heardLanes(m)
 	if m.Round > p.Round && m.Round <= r.lead.round {
 		p.Round = m.Round

@@ -117,7 +117,9 @@ func (r *Raft) install(base protocol.Base) {
 	base.Config = base.Config.Clone()
 	r.emitCommitted()
 	r.replaced = r.term
+	follows, behindSeal := r.log.Follows, r.log.BehindSeal
 	r.log = raftlog.After(&base, r.cfg.CacheBytes)
+	r.log.Follows, r.log.BehindSeal = follows, behindSeal
 	r.disk.Cut(1)
 	r.bodies.Coded.Install(base.Index)
 	r.bodies.Bodies.Install()

@@ -40,6 +40,7 @@ func (w *world) newCore(m *node, instance protocol.InstanceID, rec protocol.Reco
 	if w.cfg.NoBatching {
 		s.MaxFrameEntries = 1
 	}
+	rec.Follows = instance != protocol.FirstInstance
 	return w.protocol.Core.New(s, rec)
 }
 

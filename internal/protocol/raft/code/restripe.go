@@ -43,15 +43,15 @@ func (v *View) Rest() { v.Restripe.until = v.Now + restripeTimeouts*v.Settings.E
 // asks for any more, while new bodies could be cut into more rows without them.
 const restripeTimeouts = 60
 
-// ShapedAt reports whether a member that has applied the first instance's log so far knows of all bodies of
-// instances that are retired. Other instances' logs account for their own bodies alone.
-func ShapedAt(s *protocol.Settings, log *raftlog.Log, applied protocol.Index) bool {
-	return s.Instance != protocol.FirstInstance || applied >= log.Shaped()
+// ShapedAt reports whether a member that has applied an instance's log so far knows of all bodies for which the instance
+// accounts. The first one accounts for those of instances that are retired, others for their own bodies alone.
+func ShapedAt(log *raftlog.Log, applied protocol.Index) bool {
+	return log.Follows || applied >= log.Shaped()
 }
 
 // accounts reports whether what a member says of its bodies covers those of retired instances.
 func (v *View) accounts(p *tracker.Progress) bool {
-	return ShapedAt(v.Settings, v.Log, p.Bodies.Applied) || v.Settings.Mutant == MutantCountBehind
+	return ShapedAt(v.Log, p.Bodies.Applied) || v.Settings.Mutant == MutantCountBehind
 }
 
 // holdsParts reports whether a member certainly has at least its row of every live body.
@@ -110,7 +110,7 @@ func Keep(v *View, c Placement, next *protocol.Config, changes []protocol.Change
 		members.Inherit(v.Members.Config, next)
 		return nil, protocol.ReasonNone
 	}
-	if !ShapedAt(v.Settings, v.Log, v.Applied) && v.Settings.Mutant != MutantLeaderBehind {
+	if !ShapedAt(v.Log, v.Applied) && v.Settings.Mutant != MutantLeaderBehind {
 		return nil, protocol.ReasonChangePending
 	}
 	for i := range changes {
@@ -173,7 +173,7 @@ func (c *code) relax(v *View) *protocol.Config {
 	bound := int(v.Members.Config.MaxRows())
 	if bound == 0 || bound >= c.limit(v) || v.Now < v.Restripe.until ||
 		v.Handing || v.Commit < v.First || v.Members.At > v.Commit || v.Members.Config.Joint() ||
-		!ShapedAt(v.Settings, v.Log, v.Applied) {
+		!ShapedAt(v.Log, v.Applied) {
 		return nil
 	}
 	rows := v.rowsDo(v.Members.Config)

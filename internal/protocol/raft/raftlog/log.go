@@ -25,6 +25,8 @@ type Log struct {
 	// reshapes are the EntryReshapes after the base, and the last one before that, ascending. If the entries before the
 	// base of a merged log are not known, the base counts as one.
 	reshapes []protocol.Index
+	// Follows: the instance is not the first one. BehindSeal: it is, in a log that was sealed.
+	Follows, BehindSeal bool
 
 	// resident is the sum of the chunks' resident. It exceeds limit by no more than what
 	// is not durable yet plus two chunks.
@@ -80,10 +82,14 @@ func After(base *protocol.Base, limit int) Log {
 	return l
 }
 
-// Shaped is the last EntryReshape; 0: there was none. If it is before the base and not known, it is the base.
+// Shaped is the last EntryReshape; 0: there was none. If it is before the base and not known, it is the base. Behind a
+// seal it is at least 1: whoever has applied an entry has applied what was before the seal.
 func (l *Log) Shaped() protocol.Index {
 	if n := len(l.reshapes); n > 0 {
 		return l.reshapes[n-1]
+	}
+	if l.BehindSeal {
+		return 1
 	}
 	return 0
 }
