@@ -31,7 +31,9 @@ func init() {
 // its own.
 const switchShare = 0
 
-var switchTargets = map[string][]string{}
+var switchTargets = map[string][]string{
+	"raft": {"multi-paxos", "iss"}, "multi-paxos": {"raft", "iss"}, "iss": {"raft", "multi-paxos"},
+}
 
 // switchesInRun draws what operators change during a run.
 var switchesInRun = draw.New("switches")

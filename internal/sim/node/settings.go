@@ -280,19 +280,16 @@ func (s *Settings) beginsLate() bool {
 	})
 }
 
-// derive returns the function with which instances derive state; nil: there is none.
+// derive returns the function with which instances derive state, by the core of the profile with which they begin.
 func (s *Settings) derive() func(protocol.Config) protocol.Derived {
 	own := s.Protocol.Core.Deriving(s.Core.Own)
-	if own == nil {
-		return nil
-	}
 	return func(first protocol.Config) protocol.Derived {
 		core := s.CoreOf(&first.Profile)
 		switch {
-		case core != s.Protocol.Core && core.Derive != nil:
-			return core.Derive(core.Settings.Only(first.Profile.Values), first)
-		case core != s.Protocol.Core || own == nil:
+		case core.Derive == nil:
 			return nil
+		case core != s.Protocol.Core:
+			return core.Derive(core.Settings.Only(first.Profile.Values), first)
 		}
 		return own(first)
 	}

@@ -43,8 +43,8 @@ func (v *View) Rest() { v.Restripe.until = v.Now + restripeTimeouts*v.Settings.E
 // asks for any more, while new bodies could be cut into more rows without them.
 const restripeTimeouts = 60
 
-// ShapedAt reports whether a member that has applied an instance's log so far knows of all bodies for which the instance
-// accounts. The first one accounts for those of instances that are retired, others for their own bodies alone.
+// ShapedAt reports whether a member that has applied an instance's log so far knows of all bodies for which the
+// instance accounts. The first one accounts for those of instances that are retired, others for their own bodies alone.
 func ShapedAt(log *raftlog.Log, applied protocol.Index) bool {
 	return log.Follows || applied >= log.Shaped()
 }
