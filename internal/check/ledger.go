@@ -303,6 +303,9 @@ func (l *Ledger) leastMatch() uint64 {
 
 func (l *Ledger) held(index uint64, how string) error {
 	by := l.decided[index-1].by
+	if l.Epochs && l.decided[index-1].void {
+		return nil // also where the others have not begun behind a seal
+	}
 	if by == nil || !l.Quorums.Writes(by, func(m uint64) bool {
 		c := l.copies[m]
 		return c != nil && l.holds(&c.disk, index)

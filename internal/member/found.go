@@ -15,6 +15,8 @@ type InstanceLog struct {
 	Recovered *protocol.Recovered
 	// Accepted are the entries that its cells hold.
 	Accepted []protocol.Entry
+	// Place is where the instance stands among those that are active when it begins here, from 0 on.
+	Place int
 	// Closed: the member has begun the instances behind the seal that ends this one, and takes no part in it any more.
 	Closed bool
 	// First is the member that should lead the instance first, if it begins now, behind a seal, and this member has

@@ -54,7 +54,7 @@ func newEventLoop(
 		Now: r.now, Siblings: func() instance.Siblings { return r.loops.Load() }, Source: l, Rounds: l,
 	}, inst)
 	l.sender = instance.Sender{
-		Instance: id, Codec: inst.Codec(), Links: l, Now: r.now, LargeMessage: instance.LargeMessage,
+		Stream: instance.StreamAt(log.Place), Codec: inst.Codec(), Links: l, Now: r.now, LargeMessage: instance.LargeMessage,
 		LargeFor: instance.LargeFor,
 	}
 	l.status.Store(l.hosted.Status())
@@ -208,7 +208,9 @@ func (l *eventLoop) leave() {
 	l.r.instances.Drop(l.id)
 	l.r.imu.Unlock()
 	l.abandon()
-	l.r.links.Forget(instance.StreamsOf(l.id)...)
+	if !l.r.uses(l.sender.Stream) {
+		l.r.links.Forget(l.sender.Streams()...)
+	}
 }
 
 func (l *eventLoop) abandon() {

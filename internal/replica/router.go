@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -46,6 +47,13 @@ func (h *hosting) hosted(id protocol.InstanceID) *eventLoop {
 		return l
 	}
 	return loopOf(loops.staying, id)
+}
+
+// uses reports whether an instance that is hosted sends on a stream.
+func (h *hosting) uses(stream uint32) bool {
+	loops := h.loops.Load()
+	on := func(l *eventLoop) bool { return l.sender.Stream == stream }
+	return slices.ContainsFunc(loops.all, on) || slices.ContainsFunc(loops.staying, on)
 }
 
 func loopOf(loops []*eventLoop, id protocol.InstanceID) *eventLoop {

@@ -27,16 +27,15 @@ const (
 	partRoom = 32
 )
 
-// StreamOf is the stream of an instance, which no other instance ever has.
-func StreamOf(id protocol.InstanceID) uint32 { return uint32(id) }
+// StreamAt is the stream of the instance at a place among those that it began with, from 0 on. An instance behind a seal
+// has that of a sealed one, whose connections are open.
+func StreamAt(place int) uint32 { return uint32(place) + 1 }
 
 // BodyStreamOf is the stream of an instance's bodies.
 func BodyStreamOf(id protocol.InstanceID) uint32 { return BodyStream + uint32(id%bodyStreams) }
 
-// StreamsOf lists the streams that are the instance's alone. No one uses them any more when it has ended.
-func StreamsOf(id protocol.InstanceID) []uint32 {
-	return []uint32{StreamOf(id), AsideStream + StreamOf(id)}
-}
+// Streams lists the streams of an instance that are not for bodies.
+func (s *Sender) Streams() []uint32 { return []uint32{s.Stream, AsideStream + s.Stream} }
 
 // Links is how a [Sender] reaches other members.
 type Links interface {
@@ -48,10 +47,10 @@ type Links interface {
 
 // Sender sends an instance's messages. Not safe for concurrent use.
 type Sender struct {
-	Instance protocol.InstanceID
-	Codec    *protocol.Codec
-	Links    Links
-	Now      func() time.Duration
+	Stream uint32 // see StreamAt
+	Codec  *protocol.Codec
+	Links  Links
+	Now    func() time.Duration
 	// LargeMessage is from how many bytes on others have to wait for a message, on a slow link; LargeFor is for how
 	// long that counts.
 	LargeMessage int
@@ -70,7 +69,7 @@ func (s *Sender) Send(m *protocol.Message) (sent bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	sent = s.Links.Transmit(m.To, StreamOf(m.Instance), parts)
+	sent = s.Links.Transmit(m.To, s.Stream, parts)
 	s.noteLarge(m.To, parts)
 	return sent, nil
 }
@@ -115,7 +114,7 @@ func (s *Sender) sendUrgent(m *protocol.Message) (instead bool) {
 		return false
 	}
 	parts, err := s.Links.Frame(apart)
-	return err == nil && s.Links.Transmit(m.To, AsideStream+StreamOf(s.Instance), parts) && instead
+	return err == nil && s.Links.Transmit(m.To, AsideStream+s.Stream, parts) && instead
 }
 
 // Unsent is what follows from a message that cannot be read here.

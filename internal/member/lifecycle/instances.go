@@ -109,7 +109,7 @@ func FindInstances(log *wal.Log, meta *member.Meta) (*FoundInstances, error) {
 			return nil, err
 		}
 		rec.Follows = len(f.InForce) > 0
-		f.InForce = append(f.InForce, member.InstanceLog{Instance: id, Recovered: &rec})
+		f.InForce = append(f.InForce, member.InstanceLog{Instance: id, Recovered: &rec, Place: len(f.InForce)})
 	}
 	if meta.Cursor.Keyed {
 		return f, nil
@@ -344,8 +344,9 @@ func (n *Instances[I]) begin(
 	if err != nil {
 		return i, nil, err
 	}
-	rec.Follows = id != p.At.Points[0].Instance
-	log := member.InstanceLog{Instance: id, Recovered: &rec, Closed: slices.Contains(n.ended, id)}
+	log := member.InstanceLog{Instance: id, Recovered: &rec, Place: slices.Index(p.At.Instances(), id),
+		Closed: slices.Contains(n.ended, id)}
+	rec.Follows = log.Place > 0
 	if sealed && !u.written && base.Index == 0 {
 		log.First = n.first
 	}

@@ -29,7 +29,7 @@ func init() {
 
 // switchShare is the share of runs with switches. switchTargets are the names of cores to which a log changes, besides
 // its own.
-const switchShare = 0
+const switchShare = 0.25
 
 var switchTargets = map[string][]string{
 	"raft": {"multi-paxos", "iss"}, "multi-paxos": {"raft", "iss"}, "iss": {"raft", "multi-paxos"},

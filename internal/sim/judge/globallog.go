@@ -40,7 +40,7 @@ func (c *Court) Merged() bool { return c.rules.Merged }
 // of instances at once.
 func (c *Court) Reached(at *order.Cursor) {
 	p := c.PlaceOf(at)
-	here := check.Start{Part: p.Part, Round: uint64(p.Round)}
+	here := check.Start{Part: p.Part, Round: max(1, uint64(p.Round))} // also where there are no rounds
 	for n, start := range c.Weave.Shapes() {
 		if last := c.shapes[len(c.shapes)-1]; start.Compare(last.start) > 0 && start.Compare(here) <= 0 &&
 			n != last.instances {

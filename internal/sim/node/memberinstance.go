@@ -120,7 +120,7 @@ func (s *MemberInstance) begin(session protocol.Session, log *member.InstanceLog
 		KeepLogBytes: set.KeepLogBytes, Closed: log.Closed, Stands: log.First == m.ID, Mutant: set.MutantName(),
 	}, instance.Calls{Now: m.Clock, Siblings: func() instance.Siblings { return m.Crew }, Source: s, Rounds: s}, s.Inst)
 	s.sender = instance.Sender{
-		Instance: s.Instance, Codec: config.Codec, Links: s, Now: m.Clock,
+		Stream: instance.StreamAt(log.Place), Codec: config.Codec, Links: s, Now: m.Clock,
 		LargeMessage: cmp.Or(set.LargeMessage, instance.LargeMessage), LargeFor: instance.LargeFor,
 	}
 	s.status = s.Hosted.Status()

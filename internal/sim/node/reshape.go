@@ -133,7 +133,11 @@ func (h instancesHost) Grow() error { return h.r.dir.Grow() }
 func (h instancesHost) Submit(records []wal.Record) { h.m.Writer.Submit(records, h.m.begun) }
 
 func (h instancesHost) Known(since protocol.Position, ids []protocol.InstanceID, inForce, staying []*MemberInstance) {
+	sealed := len(h.r.InForce) > 0 && h.r.InForce[0] != inForce[0]
 	h.r.InForce, h.r.Retired, h.r.Crew = inForce, staying, &Crew{ids, since, inForce}
+	if sealed {
+		h.m.Proposals.Follow(*h.m.Env.Set.proposingOf(inForce[0].Judges.Core))
+	}
 	h.r.MemberInstance = inForce[0]
 }
 

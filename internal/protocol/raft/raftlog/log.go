@@ -293,9 +293,7 @@ func (l *Log) slice(lo, hi protocol.Index) []protocol.Entry {
 
 // Truncate removes the entries from i on.
 func (l *Log) Truncate(i protocol.Index) {
-	for l.Shaped() >= i {
-		l.reshapes = l.reshapes[:len(l.reshapes)-1]
-	}
+	l.reshapes = slices.DeleteFunc(l.reshapes, func(at protocol.Index) bool { return at >= i })
 	for len(l.chunks) > 0 && l.Last >= i {
 		k := len(l.chunks) - 1
 		c := &l.chunks[k]
