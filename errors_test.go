@@ -32,6 +32,7 @@ var errorRows = map[string]errorRow{
 	"ErrNotTunable":       {"tune_test.go", "TestWhatCannotBeTuned"},
 	"ErrProfileReplaced":  {"tune_test.go", "TestWhatCannotBeTuned"},
 	"TuneError":           {"tune_test.go", "TestWhatCannotBeTuned"},
+	"SwitchError":         {"switch_test.go", "TestWhatCannotBeSwitched"},
 	"ErrResultUnknown":    {"internal/member/apply/applier_test.go", "TestApplierAppliesOnceAndAnswers"},
 	"ErrTooLarge":         {"errors_test.go", "TestWhatIsRefusedIsRefusedAgain"},
 	"ErrStopped":          {"errors_test.go", "TestARetryAfterTheStop"},

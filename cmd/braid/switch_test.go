@@ -55,8 +55,11 @@ func (m *switchable) answer(method string, q *structpb.Struct) (*structpb.Struct
 	defer m.mu.Unlock()
 	m.asked = append(m.asked, method)
 	b, err := protojson.Marshal(q)
-	if err == nil {
-		err = json.Unmarshal(b, &m.to)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b, &m.to); err != nil {
+		return nil, err
 	}
 	answer := new(structpb.Struct)
 	switch a := m.answers[method].(type) {
