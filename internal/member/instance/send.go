@@ -27,8 +27,8 @@ const (
 	partRoom = 32
 )
 
-// StreamAt is the stream of the instance at a place among those that it began with, from 0 on. An instance behind a seal
-// has that of a sealed one, whose connections are open.
+// StreamAt is the stream of the instance at a place among those that it began with, from 0 on. An instance behind a
+// seal has that of a sealed one, whose connections are open.
 func StreamAt(place int) uint32 { return uint32(place) + 1 }
 
 // BodyStreamOf is the stream of an instance's bodies.
