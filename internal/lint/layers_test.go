@@ -73,7 +73,7 @@ var layers = []layer{
 	{folder: "internal/member/lifecycle", may: []string{"internal/member/.", "internal/member/apply",
 		"internal/member/body", "protocol", "internal/order", "internal/wal"}},
 	{folder: "internal/member/cluster", may: []string{"internal/member/.", "internal/member/apply", "protocol",
-		"internal/order", "internal/wal", "internal/transport"}},
+		"protocol/quorum", "internal/order", "internal/wal", "internal/transport"}},
 	{folder: "internal/member/membertest", may: []string{"internal/member/.", "internal/member/intake", "protocol",
 		"internal/order"}},
 	{folder: "internal/member", may: []string{"protocol", "internal/order", "internal/wal", "internal/transport"}},

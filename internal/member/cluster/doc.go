@@ -11,5 +11,5 @@
 //   - request.go: an operation at the member that was asked.
 //   - execution.go, sealing.go: an operation at the member that leads the global log.
 //
-// May import: member, apply, protocol, order, wal (a full disk), transport (why a link is refused).
+// May import: member, apply, protocol (with quorum), order, wal (a full disk), transport (why a link is refused).
 package cluster

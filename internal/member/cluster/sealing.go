@@ -4,6 +4,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // seal proposes an entry that seals the log, and waits until what follows it has begun. It may propose several times:
@@ -29,6 +30,8 @@ func (e *Execution) seal(v *MemberView) ExecutionStep {
 		return e.refuse(protocol.ReasonChangePending, first.Leader)
 	case !e.told && mayNotSwitch(&first.Config, e.cfg.Self, v.Version):
 		return e.refuse(protocol.ReasonEarlier, first.Leader)
+	case settled && !fits(&s, &first.Config):
+		return e.refuse(protocol.ReasonQuorums, first.Leader)
 	case v.Now-e.begun >= e.cfg.GiveUp:
 		return e.stalled(e.Op.Kind.String(), e.cfg.GiveUp)
 	case e.told && v.Now-e.asked < e.cfg.Election:
@@ -40,6 +43,11 @@ func (e *Execution) seal(v *MemberView) ExecutionStep {
 	}
 	s.Members = first.Config.Clone()
 	return e.send(v, protocol.Propose{Entries: []protocol.Entry{protocol.NewSeal(s)}, Under: &first.ConfigIndex})
+}
+
+// fits reports whether the quorums behind a seal are possible with a membership, and intersect.
+func fits(s *protocol.Seal, c *protocol.Config) bool {
+	return quorum.Setting.In(s.Profile.Values).Fits(len(c.Voters()), quorum.ZonesOf(c)) == nil
 }
 
 // began reports whether this member has applied everything before what a seal begins.

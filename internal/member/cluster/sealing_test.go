@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/member/membertest"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
@@ -129,6 +130,11 @@ func TestASealIsRefused(t *testing.T) {
 	d.seal.Instances = 2
 	d.refused(protocol.ReasonInstances)
 	d.seal.Instances = 1
+
+	fits := d.seal.Profile.Values
+	d.seal.Profile.Values = quorum.Setting.Set(fits, quorum.Sizes(4, 2))
+	d.refused(protocol.ReasonQuorums)
+	d.seal.Profile.Values = fits
 
 	applied := d.leader.Config
 	d.leader.Config = applied.Clone()
