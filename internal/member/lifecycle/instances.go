@@ -21,10 +21,10 @@ import (
 // instance stays for a while, so that members that are a little behind get the rest of its log, and until
 // a snapshot says that it is retired. After that they need a snapshot.
 //
-// A seal ends all instances, and others begin behind it (see order.OpenSeal). Who has begun those takes no part in the
-// old ones: they are closed before the first record of a new one is handed to the log. The first record says which
-// instances ended. So a member that starts again with it closes these before anything else, and knows that they are
-// decided up to their end.
+// A seal ends all instances, and others begin behind it (see order.OpenSeal). A member that has begun those takes no
+// part in the old ones: they are closed before the first record of a new one is handed to the log. The first record
+// says which instances ended. So a member that starts again with it closes these before anything else, and knows that
+// they are decided up to their end.
 //
 // A start begins with the instances of the newest snapshot. It comes to the plans after it as it did
 // before, because the logs have what leads to them. What the log has of an instance that begins later is

@@ -83,7 +83,7 @@ func After(base *protocol.Base, limit int) Log {
 }
 
 // Shaped is the last EntryReshape; 0: there was none. If it is before the base and not known, it is the base. Behind a
-// seal it is at least 1: whoever has applied an entry has applied what was before the seal.
+// seal it is at least 1: a member that has applied an entry has applied everything before the seal.
 func (l *Log) Shaped() protocol.Index {
 	if n := len(l.reshapes); n > 0 {
 		return l.reshapes[n-1]
