@@ -21,8 +21,8 @@ type Switch struct {
 	// Protocol is the name of a protocol that has one order of all commands: raft, craft, niagara, lcr, multi-paxos or
 	// iss.
 	Protocol string `json:"protocol"`
-	// Settings maps the name of a setting of that protocol to its text, as a flag has it; "" is the default. Others keep
-	// their values, if the protocol has them, except for those that its name says, such as lanes.
+	// Settings maps the name of a setting of that protocol to its text, as a flag has it; "" is the default. Others
+	// keep their values, if the protocol has them, except for those that its name says, such as lanes.
 	Settings map[string]string `json:"settings,omitempty"`
 	// Version is the profile that is to be replaced: if another one is active, nothing is changed. 0: the active one.
 	Version uint64 `json:"version,omitempty"`
@@ -52,12 +52,7 @@ type SwitchError struct {
 	err    error // ErrProfileReplaced, ErrNotTunable, or what else is known of the cause
 }
 
-func (e *SwitchError) Error() string {
-	if e.Name == "" {
-		return "braid: switch: " + e.Reason
-	}
-	return "braid: switch: " + e.Name + ": " + e.Reason
-}
+func (e *SwitchError) Error() string { return changeText("switch", e.Name, e.Reason) }
 
 // Unwrap returns [ErrProfileReplaced], [ErrNotTunable], or what else is known of the cause.
 func (e *SwitchError) Unwrap() error { return e.err }
@@ -170,7 +165,8 @@ func (n *Node) planSwitch(now *replica.Status, s *Switch) (base protocol.Profile
 	switch {
 	case err != nil:
 		name := quorum.Setting.Name
-		return base, does, &SwitchError{Name: name, Reason: strings.TrimPrefix(err.Error(), name+" "), err: ErrNotTunable}
+		return base, does, &SwitchError{Name: name, Reason: strings.TrimPrefix(err.Error(), name+" "),
+			err: ErrNotTunable}
 	case base.Version == 0:
 		return base, does, &SwitchError{Retry: true,
 			Reason: "the log has no profile yet, as after an update until all members have the new version"}
@@ -193,12 +189,5 @@ func (s *Switch) refused(err error) error {
 	if !errors.As(err, &why) {
 		return err
 	}
-	e := &SwitchError{Reason: why.Reason.String(), Retry: why.Retryable(), err: err}
-	switch why.Reason {
-	case protocol.ReasonProfile:
-		e.err = errors.Join(ErrProfileReplaced, err)
-	case protocol.ReasonSettings, protocol.ReasonFixed, protocol.ReasonInstances, protocol.ReasonQuorums:
-		e.err = errors.Join(ErrNotTunable, err)
-	}
-	return e
+	return &SwitchError{Reason: why.Reason.String(), Retry: why.Retryable(), err: withCause(err, why.Reason)}
 }

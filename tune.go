@@ -69,11 +69,14 @@ type TuneError struct {
 	err    error // ErrProfileReplaced, ErrNotTunable, or what else is known of the cause
 }
 
-func (e *TuneError) Error() string {
-	if e.Name == "" {
-		return "braid: tune: " + e.Reason
+func (e *TuneError) Error() string { return changeText("tune", e.Name, e.Reason) }
+
+// changeText is the text of an error of a change that names a setting; "": it names none.
+func changeText(change, name, reason string) string {
+	if name != "" {
+		reason = name + ": " + reason
 	}
-	return "braid: tune: " + e.Name + ": " + e.Reason
+	return "braid: " + change + ": " + reason
 }
 
 // Unwrap returns [ErrProfileReplaced], [ErrNotTunable], or what else is known of the cause.
@@ -157,13 +160,7 @@ func (t *Tuning) replaced(active *protocol.Profile) error {
 
 // refused is the error of a change that the leader refused.
 func (t *Tuning) refused(err error, why *RefusedError, reshaped bool) error {
-	e := &TuneError{Reason: why.Reason.String(), Retry: why.Retryable(), err: err}
-	switch why.Reason {
-	case protocol.ReasonProfile:
-		e.err = errors.Join(ErrProfileReplaced, err)
-	case protocol.ReasonSettings, protocol.ReasonInvalidChange, protocol.ReasonFixed, protocol.ReasonInstances:
-		e.err = errors.Join(ErrNotTunable, err)
-	}
+	e := &TuneError{Reason: why.Reason.String(), Retry: why.Retryable(), err: withCause(err, why.Reason)}
 	if reshaped {
 		e.Name = common.Instances.Name
 	} else if len(t.Set) == 1 {
@@ -171,6 +168,18 @@ func (t *Tuning) refused(err error, why *RefusedError, reshaped bool) error {
 		}
 	}
 	return e
+}
+
+// withCause joins the refusal of a change with the error that programs look for.
+func withCause(err error, why protocol.Reason) error {
+	switch why {
+	case protocol.ReasonProfile:
+		return errors.Join(ErrProfileReplaced, err)
+	case protocol.ReasonSettings, protocol.ReasonInvalidChange, protocol.ReasonFixed, protocol.ReasonInstances,
+		protocol.ReasonQuorums:
+		return errors.Join(ErrNotTunable, err)
+	}
+	return err
 }
 
 // Tunables lists the settings of the protocol, those too that cannot be changed.

@@ -21,7 +21,8 @@ func (c *Choice) Begins(p *protocol.Profile) (Choice, error) {
 	case p.Core != "" && of.Core.Name != p.Core:
 		return wrong(&setting.Error{Name: "protocol", Text: p.Core, Detail: "this program does not know it"})
 	case p.Core != "" && o != "" && (o != of.Order || o == order.KindKeyed):
-		return wrong(&setting.Error{Name: common.Order.Name, Text: string(o), Detail: "it is not for protocol " + of.Name})
+		return wrong(&setting.Error{Name: common.Order.Name, Text: string(o),
+			Detail: "it is not for protocol " + of.Name})
 	}
 	var err error
 	if of.Values, err = of.Table().Complete(p.Values); err != nil {

@@ -72,7 +72,8 @@ func (c *Choice) Began(core string, o order.Kind, begun int, fixed map[string]st
 			return *c, &ChoiceError{Protocol: core, What: "order", Wish: string(o)}
 		}
 		var err error
-		if base, err = list[i].Choose(common.Order.Set(common.Time.Only(c.Values), string(o)), max(1, begun)); err != nil {
+		timing := common.Order.Set(common.Time.Only(c.Values), string(o))
+		if base, err = list[i].Choose(timing, max(1, begun)); err != nil {
 			return *c, err
 		}
 	}

@@ -173,6 +173,13 @@ func CoreOf(name string) *protocol.Info {
 	return nil
 }
 
+// Merged reports whether instances of a core can be merged into one log.
+func Merged(core *protocol.Info) bool {
+	return slices.ContainsFunc(list, func(p *Protocol) bool {
+		return p.Core == core && slices.Contains(p.Orders, order.KindNiagara)
+	})
+}
+
 // Tolerates is how many of the voters may crash without an acknowledged write being lost, and with
 // the others still serving. k is how many fragments make a body whole, where quorums depend on it.
 func (p *Protocol) Tolerates(voters, k int) int {

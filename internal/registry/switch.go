@@ -240,8 +240,8 @@ func (c *Choice) decodes(p *protocol.Profile, wish *Choice) error {
 	for i := range slices.Backward(p.Earlier) {
 		e := &p.Earlier[i]
 		if common.Placement.In(e.Values) == protocol.PlacementCode {
-			return refuse(fmt.Sprintf("large values may be in fragments, as profile %d had placement code: only majorities "+
-				"make them whole", e.Version))
+			return refuse(fmt.Sprintf("large values may be in fragments, as profile %d had placement code: only "+
+				"majorities make them whole", e.Version))
 		}
 		oldest = e
 	}
@@ -249,8 +249,8 @@ func (c *Choice) decodes(p *protocol.Profile, wish *Choice) error {
 	case common.Placement.In(p.Values) == protocol.PlacementCode:
 		return refuse("large values are in fragments, which only majorities make whole")
 	case oldest.Version > 1 && (oldest.Core != "" || slices.Contains(c.whole().Placements, protocol.PlacementCode)):
-		return refuse(fmt.Sprintf("large values may be in fragments, as profiles before %d are not known any more: only "+
-			"majorities make them whole", oldest.Version))
+		return refuse(fmt.Sprintf("large values may be in fragments, as profiles before %d are not known any more: "+
+			"only majorities make them whole", oldest.Version))
 	}
 	return nil
 }

@@ -370,6 +370,16 @@ func (c *testCluster) gate() (gate <-chan struct{}, open func()) {
 	return g, open
 }
 
+// restart stops all members, and starts them again.
+func (c *testCluster) restart() {
+	for _, m := range c.members {
+		c.close(m.ID)
+	}
+	for _, m := range c.members {
+		c.start(m.ID)
+	}
+}
+
 // until waits for a condition, by the clock of the bubble.
 func (c *testCluster) until(what string, ok func() bool) {
 	c.t.Helper()

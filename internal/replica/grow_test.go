@@ -50,12 +50,7 @@ func TestALogOfOneInstanceGrows(t *testing.T) {
 				require.EqualValues(c.t, 1, c.running[protocol.MemberID(id+1)].who.told().Profile, "earlier versions have none")
 			}
 		}
-		for _, m := range c.members {
-			c.close(m.ID)
-		}
-		for _, m := range c.members {
-			c.start(m.ID)
-		}
+		c.restart()
 		leader := c.leader()
 		c.fill(leader, "again", 1)
 		require.Len(c.t, c.running[leader].Status().Instances, 3)

@@ -38,12 +38,7 @@ func TestALogIsSealed(t *testing.T) {
 				return true
 			})
 			c.fill(c.leader(), fmt.Sprint("after ", i), 10)
-			for _, m := range c.members {
-				c.close(m.ID)
-			}
-			for _, m := range c.members {
-				c.start(m.ID)
-			}
+			c.restart()
 		}
 		leader := c.leader()
 		c.fill(leader, "again", 1)

@@ -765,7 +765,8 @@ func (a *Applier) Check() error {
 	}
 	for i := range a.Instances {
 		if in := &a.Instances[i]; in.derived != nil && a.derive == nil {
-			return fmt.Errorf("applier: instance %d: something is derived from its log, and nothing is known of it", in.Instance)
+			return fmt.Errorf("applier: instance %d: something is derived from its log, and nothing is known of it",
+				in.Instance)
 		}
 	}
 	for _, c := range a.later {

@@ -265,13 +265,21 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 		return e.refuse(protocol.ReasonChangePending, first.Leader)
 	case !e.told && grows && e.ignored(v):
 		return e.refuse(protocol.ReasonEarlier, first.Leader)
+	}
+	return e.propose(v, in, followed && !(grows && e.ignored(v)))
+}
+
+// propose proposes an entry, again after an election timeout, until the operation is given up. If it may not be
+// proposed now, the operation waits: an earlier proposal of it may be in the log.
+func (e *Execution) propose(v *MemberView, in protocol.Propose, may bool) ExecutionStep {
+	switch first := v.first(); {
 	case v.Now-e.begun >= e.cfg.GiveUp:
 		return e.stalled(e.Op.Kind.String(), e.cfg.GiveUp)
 	case e.told && v.Now-e.asked < e.cfg.Election:
 		return ExecutionStep{}
 	case first.Role != protocol.Leader:
 		return e.refuse(protocol.ReasonNotLeader, first.Leader)
-	case !followed, grows && e.ignored(v): // what was proposed before may have come into the log
+	case !may:
 		return ExecutionStep{}
 	}
 	return e.send(v, in)

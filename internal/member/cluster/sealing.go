@@ -15,6 +15,7 @@ func (e *Execution) seal(v *MemberView) ExecutionStep {
 	first, s := v.first(), e.Op.Seal
 	at, configs := v.Applied.At()
 	settled := at.Reshape == 0 && !first.Config.Joint() && member.Settled(&first.Config, configs)
+	earlier := mayNotSwitch(&first.Config, e.cfg.Self, v.Version)
 	switch {
 	case s.Instances < 1 || s.Instances > order.MaxInstances || s.Instances > 1 && !s.Merged || at.Keyed:
 		return e.refuse(protocol.ReasonInstances, first.Leader)
@@ -28,21 +29,14 @@ func (e *Execution) seal(v *MemberView) ExecutionStep {
 		return e.refuse(protocol.ReasonProfile, first.Leader)
 	case !e.told && !settled:
 		return e.refuse(protocol.ReasonChangePending, first.Leader)
-	case !e.told && mayNotSwitch(&first.Config, e.cfg.Self, v.Version):
+	case !e.told && earlier:
 		return e.refuse(protocol.ReasonEarlier, first.Leader)
 	case settled && !fits(&s, &first.Config):
 		return e.refuse(protocol.ReasonQuorums, first.Leader)
-	case v.Now-e.begun >= e.cfg.GiveUp:
-		return e.stalled(e.Op.Kind.String(), e.cfg.GiveUp)
-	case e.told && v.Now-e.asked < e.cfg.Election:
-		return ExecutionStep{}
-	case first.Role != protocol.Leader:
-		return e.refuse(protocol.ReasonNotLeader, first.Leader)
-	case !settled, mayNotSwitch(&first.Config, e.cfg.Self, v.Version):
-		return ExecutionStep{} // what was proposed before may be in the log
 	}
 	s.Members = first.Config.Clone()
-	return e.send(v, protocol.Propose{Entries: []protocol.Entry{protocol.NewSeal(s)}, Under: &first.ConfigIndex})
+	in := protocol.Propose{Entries: []protocol.Entry{protocol.NewSeal(s)}, Under: &first.ConfigIndex}
+	return e.propose(v, in, settled && !earlier)
 }
 
 // fits reports whether the quorums behind a seal are possible with a membership, and intersect.

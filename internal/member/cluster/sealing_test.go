@@ -33,7 +33,8 @@ func newSealing(t *testing.T) *sealing {
 	d.applied = apply.NewApplied(d.applier(config))
 	d.v = &MemberView{Now: time.Second, Instances: []*protocol.Status{d.leader}, Applied: d.applied}
 	d.versions(VersionSwitches)
-	d.x.Config = member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}
+	d.x.Config = member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
+		GiveUp: time.Minute}
 	d.seal = protocol.Seal{Instances: 1, Profile: config.Profile.Next(setting.Values{}, 5)}
 	d.seal.Profile.Core = "multi-paxos"
 	return d

@@ -22,8 +22,8 @@ type SharedSettings struct {
 	Table setting.Table
 	Flags setting.Values
 	Name  string
-	// Behind says what a log is behind a seal, by its profile: the protocol's name, and the settings of its core. nil: the
-	// log is not sealed.
+	// Behind says what a log is behind a seal, by its profile: the protocol's name, and the settings of its core. nil:
+	// the log is not sealed.
 	Behind func(*protocol.Profile) (name string, settings setting.Table)
 	// Given are the values that the flags say, if they name another protocol than that with which the log began; Flags
 	// has none of what it cannot have then. Began is what follows from that protocol, and not from the flags.
@@ -53,8 +53,8 @@ func (s SharedSettings) With(begin *order.Cursor) SharedSettings {
 		s.Fixed = append(s.Fixed, transport.Setting{Name: "instances", Value: strconv.Itoa(len(begin.Points))})
 	}
 	if begin.Merged() {
-		// A program that takes each instance's numbers for its own would apply other commands. With one instance it is not
-		// told, although sessions are shared: those versions know it with which there are links.
+		// A program that takes each instance's numbers for its own would apply other commands. With one instance it is
+		// not told, although sessions are shared: those versions know it with which there are links.
 		s.Fixed = append(s.Fixed, transport.Setting{Name: "sessions", Value: "of all instances"})
 	}
 	return s

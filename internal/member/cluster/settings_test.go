@@ -55,7 +55,8 @@ func TestMembersCompareProfiles(t *testing.T) {
 
 // sealedProfile follows a profile behind a seal.
 func sealedProfile(p protocol.Profile, core string, flags ...string) *protocol.Config {
-	s := protocol.Seal{Profile: protocol.Profile{Version: p.Version + 1, Core: core, Values: setting.MustParse(flags...)}}
+	s := protocol.Seal{Profile: protocol.Profile{Version: p.Version + 1, Core: core,
+		Values: setting.MustParse(flags...)}}
 	c := s.Begin(config(p))
 	return &c
 }

@@ -37,7 +37,8 @@ func TestReadGroupsEndOnce(t *testing.T) {
 			shape, all := state()
 			switch rng.IntN(6) {
 			case 0, 1:
-				require.Equal(t, ends[g] == 0, s.Ask(g, protocol.Position(rng.IntN(3)*100), shapes[rng.IntN(len(shapes))]))
+				require.Equal(t, ends[g] == 0, s.Ask(g, protocol.Position(rng.IntN(3)*100),
+					shapes[rng.IntN(len(shapes))]))
 			case 2, 3:
 				if _, ready := s.Point(g, protocol.InstanceID(1+rng.IntN(4)), added+protocol.Index(rng.IntN(3)), false,
 					protocol.Position(added), shape, all); ready {

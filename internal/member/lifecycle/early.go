@@ -9,8 +9,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Members come to the place of the global log where an instance begins one after the other. Who is
-// there first talks to members that do not have the instance yet. They keep what it says until they
+// Members come to the place of the global log where an instance begins one after the other. The first
+// ones send messages to members that do not have the instance yet. These keep the messages until they
 // begin it too. Otherwise the instance would begin with a repetition. No one can decode a message before the
 // instance's core is known, so they keep frames.
 
@@ -72,8 +72,8 @@ func (e *earlyMessages) forget(c *order.Cursor) {
 }
 
 // Receive takes a message for an instance that was not found to be hosted. It is kept undecoded if the instance may
-// begin later, as long as there is room. If the instance is hosted after all, it is returned. Otherwise the message is
-// dropped: the instance is retired, or what the message says has to be said again.
+// begin later, as long as there is room. If the instance is hosted by now, Receive returns it. Otherwise it drops the
+// message: the instance is retired, or there is no space, and the sender repeats it.
 func (n *Instances[I]) Receive(f protocol.Frame) (i I, hosted bool) {
 	id := f.Instance()
 	if at := slices.Index(n.ids, id); at >= 0 {

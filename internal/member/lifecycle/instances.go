@@ -46,8 +46,8 @@ type Instances[I any] struct {
 	// snapshot they may be active since an earlier one); 0: since before this incarnation.
 	cursor order.Cursor
 	since  protocol.Position
-	// sealing is the plan that is to be carried out when the instances in open are closed, which end there; nil: there is
-	// none. ended are the instances that had ended before this start.
+	// sealing is the plan that is to be carried out when the instances in open are closed, which end there; nil: there
+	// is none. ended are the instances that had ended before this start.
 	sealing *apply.PlannedAt
 	open    []protocol.InstanceID
 	ended   []protocol.InstanceID
@@ -237,7 +237,7 @@ func (n *Instances[I]) Carry(p *apply.PlannedAt) (changed bool, err error) {
 		}
 		return false, nil
 	case slices.Contains(shape, n.ids[0]):
-		return true, n.carry(p)
+		return true, n.carry(p, false)
 	}
 	n.sealing, n.open, n.first = p, n.ids, n.host.First(n.inForce[0])
 	for _, i := range n.inForce {
@@ -256,12 +256,12 @@ func (n *Instances[I]) Closed(id protocol.InstanceID) (p *apply.PlannedAt, err e
 		return nil, nil
 	}
 	p, n.sealing = n.sealing, nil
-	return p, n.carry(p)
+	return p, n.carry(p, true)
 }
 
-// carry carries out a plan whose instances are others than the active ones.
-func (n *Instances[I]) carry(p *apply.PlannedAt) error {
-	shape, sealed := p.At.Instances(), !slices.Contains(p.At.Instances(), n.ids[0])
+// carry carries out a plan whose instances are others than the active ones. sealed: none of these stays active.
+func (n *Instances[I]) carry(p *apply.PlannedAt, sealed bool) error {
+	shape := p.At.Instances()
 	var all, born, retired []I
 	var ids, ended []protocol.InstanceID
 	var records []wal.Record

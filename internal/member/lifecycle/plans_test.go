@@ -72,7 +72,8 @@ func (s *planned) entry(instance protocol.InstanceID, word string) {
 	case 'r':
 		e = protocol.NewReshape(n)
 	case 'x':
-		e = protocol.NewSeal(protocol.Seal{Profile: protocol.Profile{Version: s.version + 1, Core: fmt.Sprint("core of ", n)},
+		e = protocol.NewSeal(protocol.Seal{Profile: protocol.Profile{Version: s.version + 1,
+			Core: fmt.Sprint("core of ", n)},
 			Members:   s.begin.Config,
 			Instances: max(1, n), Merged: n > 0})
 	}

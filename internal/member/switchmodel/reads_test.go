@@ -23,7 +23,8 @@ func (c *model) promising(s *cluster, yield successor) {
 			continue
 		}
 		for v := range s.m {
-			if v != l && s.m[v].in[0].term == term && !has(s.promise[term], v) && c.takesPart(s, v, 0) && !c.suspended(s, v, 0) {
+			if v != l && s.m[v].in[0].term == term && !has(s.promise[term], v) && c.takesPart(s, v, 0) &&
+				!c.suspended(s, v, 0) {
 				n := *s
 				n.promise[term] |= 1<<v | 1<<l
 				yield(do("promise", v, int(term)), &n)
@@ -63,7 +64,8 @@ func (c *model) confirming(s *cluster, yield successor) {
 	witnessed := c.witnesses && in == 0
 	for v := range s.m {
 		r := &s.m[v].in[in]
-		if has(s.read.from, v) || !witnessed && r.term != s.read.term || !c.takesPart(s, v, in) || c.suspended(s, v, in) {
+		if has(s.read.from, v) || !witnessed && r.term != s.read.term || !c.takesPart(s, v, in) ||
+			c.suspended(s, v, in) {
 			continue
 		}
 		n := *s

@@ -2,7 +2,6 @@ package fault
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,8 +48,8 @@ const switchMutants = "seal-"
 // drawSwitches draws whether operators change the protocol.
 func (s *Settings) drawSwitches(d draw.Chance) {
 	p := s.Protocol
-	if s.Mutant != "" && !strings.HasPrefix(s.Mutant, switchMutants) || !p.Serves() || s.Keyed || s.Flexible() || p.Quorums != nil ||
-		!p.Own.IsZero() || !d.Yes(switchShare) {
+	if s.Mutant != "" && !strings.HasPrefix(s.Mutant, switchMutants) || !p.Serves() || s.Keyed || s.Flexible() ||
+		p.Quorums != nil || !p.Own.IsZero() || !d.Yes(switchShare) {
 		return
 	}
 	s.Switches = true
@@ -119,7 +118,7 @@ func sealTo(w *World, d draw.Chance, now *protocol.Profile) *protocol.Seal {
 	if to != core {
 		v = carried(w, to, v)
 	}
-	s := &protocol.Seal{Instances: 1, Merged: merges(to) && d.Yes(0.5)}
+	s := &protocol.Seal{Instances: 1, Merged: registry.Merged(to) && d.Yes(0.5)}
 	kind := order.KindSingle
 	if s.Merged {
 		s.Instances, kind = 1+d.Below(4), order.KindNiagara
@@ -137,17 +136,10 @@ func (s *Settings) laneless(p *protocol.Profile) bool {
 	return text != "true"
 }
 
-// merges reports whether a core's instances can be merged into one log.
-func merges(core *protocol.Info) bool {
-	return slices.ContainsFunc(registry.All(), func(p *registry.Protocol) bool {
-		return p.Core == core && p.Serves() && slices.Contains(p.Orders, order.KindNiagara)
-	})
-}
-
 // carried are the values that another core keeps, with those that the run's settings have for it.
 func carried(w *World, to *protocol.Info, v setting.Values) setting.Values {
 	v = to.Settings.Only(w.Set.Core.Own).Over(common.Settings.Only(v))
-	if !merges(to) {
+	if !registry.Merged(to) {
 		v = common.Placement.Set(v.Without(common.CodeK.Name).Without(common.ExtraWhole.Name), protocol.PlacementCopy)
 	}
 	return v

@@ -201,9 +201,7 @@ func (s *Settings) mergesWith(core *protocol.Info) bool {
 	if core == s.Protocol.Core {
 		return s.Merged() || s.grows()
 	}
-	return slices.ContainsFunc(registry.All(), func(p *registry.Protocol) bool {
-		return p.Core == core && slices.Contains(p.Orders, order.KindNiagara)
-	})
+	return registry.Merged(core)
 }
 
 // begin is the cursor at which the cluster's global log begins.
@@ -346,7 +344,8 @@ func (s *Settings) GatherTime() time.Duration {
 // Rules returns the settings of the judges.
 func (s *Settings) Rules() judge.Rules {
 	return judge.Rules{
-		Of: s.instanceRules, Instances: s.Instances, Merged: s.Merged() || s.Switches, Single: s.Single, First: s.firstConfig(),
+		Of: s.instanceRules, Instances: s.Instances, Merged: s.Merged() || s.Switches, Single: s.Single,
+		First: s.firstConfig(),
 	}
 }
 
