@@ -23,8 +23,8 @@ type Running struct {
 	// Begun is with how many instances the cluster began, if it is merged from several; else 0.
 	Begun int
 	// Kind is the kind of the cluster's log, if it has a profile, else zero. A joiner uses it, whatever protocol with
-	// the same core its options name. Sealed: the log was sealed ([Node.Switch]), Kind is what it has been since, and the
-	// options may name any protocol.
+	// the same core its options name. Sealed: the log was sealed ([Node.Switch]), Kind is what it has been since, and
+	// the options may name any protocol.
 	Kind   LogKind
 	Sealed bool
 	// Position and Index are how far the member that answered had applied, and the first instance's log there.
@@ -104,7 +104,8 @@ func (o *Options) follow(found *Running) error {
 		o.Protocol = named{name, common.Instances.Set(v, found.Begun), err}
 		return nil
 	}
-	o.Protocol = joining{named{name, v, err}, replica.Born{Kind: found.Kind, Instances: found.Begun, Sealed: found.Sealed}}
+	o.Protocol = joining{named{name, v, err}, replica.Born{Kind: found.Kind, Instances: found.Begun,
+		Sealed: found.Sealed}}
 	return nil
 }
 

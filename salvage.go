@@ -13,8 +13,8 @@ import (
 // Salvaged is the result of [Salvage]. It is not safe for concurrent use.
 type Salvaged struct {
 	s *replica.Salvaged
-	// Kind is the kind of the log, behind its last seal. Position is how far the state came. Behind is how many entries of
-	// it this member did not know to be decided.
+	// Kind is the kind of the log, behind its last seal. Position is how far the state came. Behind is how many
+	// entries of it this member did not know to be decided.
 	Kind     LogKind
 	Position Position
 	Behind   int

@@ -28,7 +28,8 @@ func starts() (all []Protocol) {
 func TestAnyFlagsOpenASealedLog(t *testing.T) {
 	members := []Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:1"}}}
 	for _, began := range []Protocol{Named("raft"), Named("lcr"), Named("niagara", "instances=3"),
-		Named("multi-paxos", "quorums=1/1"), Named("iss", "epochs=slots 16-32, shares equal, policy simple, bans 8-256")} {
+		Named("multi-paxos", "quorums=1/1"),
+		Named("iss", "epochs=slots 16-32, shares equal, policy simple, bans 8-256")} {
 		fs := vfs.NewMem()
 		options := func(p Protocol) Options {
 			return Options{Self: 1, Cluster: 7, Dir: "d", FS: fs, Members: members, Protocol: p}

@@ -73,7 +73,8 @@ func TestAProfileHasTheSettingsOfItsCore(t *testing.T) {
 	require.Equal(t, []any{uint64(3), "iss", "3"}, []any{p.Version, p.Protocol, p.Settings["relays"]})
 	require.NotContains(t, p.Settings, "lanes")
 	require.Equal(t, []Profile{
-		{Version: 1, Protocol: "craft", Settings: map[string]string{"placement": "code", "code-k": "2", "lanes": "false"}},
+		{Version: 1, Protocol: "craft", Settings: map[string]string{"placement": "code", "code-k": "2",
+			"lanes": "false"}},
 		{Version: 2, Settings: map[string]string{"relays": "2"}},
 	}, p.Earlier)
 	under := c.under(&s)

@@ -21,8 +21,10 @@ func TestALogIsSealedAndContinues(t *testing.T) {
 	}{
 		{"multi-paxos", []braid.Switch{{Protocol: "multi-paxos", Settings: map[string]string{"quorums": "3/1"}},
 			{Protocol: "multi-paxos", Settings: map[string]string{"quorums": ""}}}},
-		{"raft", []braid.Switch{{Protocol: "multi-paxos"}, {Protocol: "lcr"}, {Protocol: "iss"}, {Protocol: "niagara"}}},
-		{"iss", []braid.Switch{{Protocol: "craft"}, {Protocol: "iss", Settings: map[string]string{"epoch-slots": "128"}},
+		{"raft", []braid.Switch{{Protocol: "multi-paxos"}, {Protocol: "lcr"}, {Protocol: "iss"},
+			{Protocol: "niagara"}}},
+		{"iss", []braid.Switch{{Protocol: "craft"},
+			{Protocol: "iss", Settings: map[string]string{"epoch-slots": "128"}},
 			{Protocol: "multi-paxos"}, {Protocol: "raft"}}},
 	} {
 		t.Run(k.begin, func(t *testing.T) {

@@ -104,7 +104,8 @@ func TestWhatCannotBeSwitched(t *testing.T) {
 		_, err := n.Switch(t.Context(), braid.Switch{Protocol: "iss", Version: version})
 		require.ErrorIs(t, err, braid.ErrProfileReplaced)
 	}
-	plan, err := n.PlanSwitch(t.Context(), braid.Switch{Protocol: "multi-paxos", Settings: map[string]string{"relays": "2"}})
+	plan, err := n.PlanSwitch(t.Context(), braid.Switch{Protocol: "multi-paxos",
+		Settings: map[string]string{"relays": "2"}})
 	require.NoError(t, err)
 	require.Equal(t, []any{uint64(1), uint64(2), "multi-paxos", 1, "2"},
 		[]any{plan.Version, plan.Seal, plan.Protocol, plan.Instances, plan.Settings["relays"]})

@@ -156,7 +156,9 @@ func (l *switchLoad) around(p *SwitchPair, from, to int64) {
 // longestPause returns the longest time without an answered put that is at least in part between two times. The last
 // time must have passed.
 func longestPause(puts []answeredPut, from, to int64) time.Duration {
-	i, _ := slices.BinarySearchFunc(puts, from, func(p answeredPut, t int64) int { return int(min(1, max(-1, p.end-t))) })
+	i, _ := slices.BinarySearchFunc(puts, from, func(p answeredPut, t int64) int {
+		return int(min(1, max(-1, p.end-t)))
+	})
 	last, longest := from, int64(0)
 	if i > 0 {
 		last = puts[i-1].end
@@ -265,8 +267,9 @@ func countWrites(history []check.Operation, versions map[string]int64) (violatio
 	}
 	for key, n := range writes {
 		if v := versions[key]; v < n.answered || v > n.answered+n.unknown {
-			violations = append(violations, fmt.Sprintf("key %s was written %d times: %d writes were answered, and %d have "+
-				"an unknown outcome", key, v, n.answered, n.unknown))
+			violations = append(violations,
+				fmt.Sprintf("key %s was written %d times: %d writes were answered, and %d have "+
+					"an unknown outcome", key, v, n.answered, n.unknown))
 		}
 	}
 	slices.Sort(violations)

@@ -137,7 +137,8 @@ func (r *SwitchResult) WriteText(w io.Writer) {
 		}
 	}
 	made := len(r.Pairs) - r.FailedSwitches
-	fmt.Fprintf(w, "pauses of %d switches: median %s ms, longest %s ms; %d within %s ms\n", made, number(r.MedianPauseMS),
+	fmt.Fprintf(w, "pauses of %d switches: median %s ms, longest %s ms; %d within %s ms\n", made,
+		number(r.MedianPauseMS),
 		number(r.LongestPauseMS), r.WithinAim, number(r.AimMS))
 	for _, v := range r.Histories {
 		fmt.Fprintln(w, v)

@@ -13,7 +13,8 @@ import (
 
 func switchConfig() SwitchConfig {
 	return SwitchConfig{From: Switchable(), To: Switchable(), Nodes: 3, Clients: 6, Keys: 20, ValSize: 64,
-		LargeSize: 1 << 10, Transactions: 0.1, Reads: 0.1, Settle: time.Second, Window: time.Second, Timeout: time.Second,
+		LargeSize: 1 << 10, Transactions: 0.1, Reads: 0.1, Settle: time.Second, Window: time.Second,
+		Timeout:    time.Second,
 		CheckLimit: time.Second,
 		Switch:     func(context.Context, grpc.ClientConnInterface, string) error { return nil }}
 }

@@ -16,8 +16,8 @@ type Profile struct {
 	// Version is 1 for the first profile, and one more for each change. 0: the log has no profile, as logs of earlier
 	// versions. Each member then has the settings that it was started with, until the leader has proposed the first.
 	Version uint64 `json:"version,omitempty"`
-	// Core is the name of the core that the instances have under the profile, as in [Info].Name; "": that with which the
-	// log began.
+	// Core is the name of the core that the instances have under the profile, as in [Info].Name; "": that with which
+	// the log began.
 	Core string `json:"core,omitempty"`
 	// Values are complete: a setting that they omit has its default.
 	Values setting.Values `json:"values,omitzero"`

@@ -30,7 +30,8 @@ func (s *Server) switchTo(ctx context.Context, q *structpb.Struct) (*structpb.St
 	return answerSwitch(ctx, s, q, func(ctx context.Context, to braid.Switch) (braid.Profile, error) {
 		p, err := s.log.Switch(ctx, to)
 		if err == nil {
-			s.logger.Info("the protocol is as asked for", "protocol", p.Protocol, "profile", p.Version, "set", to.Settings)
+			s.logger.Info("the protocol is as asked for", "protocol", p.Protocol, "profile", p.Version,
+				"set", to.Settings)
 		}
 		return p, err
 	})

@@ -86,7 +86,8 @@ func (f *benchSwitchFlags) register(cmd *cobra.Command) {
 	fl.DurationVar(&c.CheckLimit, "check-limit", time.Minute, "time limit of the check of a history")
 	fl.Uint64Var(&c.Seed, "seed", 1, "seed of all random choices")
 	fl.BoolVar(&f.quick, "quick", false, "measure for a shorter time")
-	fl.StringVar(&f.data, "data", "", "parent of the members' directories, on a disk (default: the temporary directory)")
+	fl.StringVar(&f.data, "data", "",
+		"parent of the members' directories, on a disk (default: the temporary directory)")
 	fl.BoolVar(&f.keep, "keep", false, "keep the members' directories, with their logs")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 }

@@ -74,8 +74,9 @@ func (m *switchable) answer(method string, q *structpb.Struct) (*structpb.Struct
 }
 
 var (
-	toISS = braid.SwitchPlan{Version: 2, Tune: map[string]string{"lanes": "false"}, Seal: 4, Protocol: "iss", Instances: 1,
-		Settings: map[string]string{"relays": "2", "quorums": "majority"}}
+	toISS = braid.SwitchPlan{Version: 2, Tune: map[string]string{"lanes": "false"}, Seal: 4, Protocol: "iss",
+		Instances: 1,
+		Settings:  map[string]string{"relays": "2", "quorums": "majority"}}
 	isISS = braid.Profile{Version: 4, Protocol: "iss", Settings: map[string]string{"relays": "2"}}
 )
 
@@ -93,7 +94,8 @@ func TestSwitchCommand(t *testing.T) {
 		{"--json", map[string]any{"PlanSwitch": toISS, "Switch": isISS},
 			`{"version":4,"protocol":"iss","settings":{"relays":"2"}}` + "\n", "", "PlanSwitch Switch"},
 		{"--dry-run", map[string]any{"PlanSwitch": toISS}, "profile 2 is replaced:\n1. tune lanes=false\n" +
-			"2. seal the log, and begin iss under profile 4\nthen the protocol is iss, with quorums=majority relays=2\n", "",
+			"2. seal the log, and begin iss under profile 4\n" +
+			"then the protocol is iss, with quorums=majority relays=2\n", "",
 			"PlanSwitch"},
 		{"--dry-run --json", map[string]any{"PlanSwitch": toISS}, `{"version":2,"tune":{"lanes":"false"},"seal":4,` +
 			`"protocol":"iss","instances":1,"settings":{"quorums":"majority","relays":"2"}}` + "\n", "", "PlanSwitch"},
@@ -143,7 +145,8 @@ func TestWhatIsUnderWayOfASwitch(t *testing.T) {
 		{"tunes lanes=false; waits for a fence: members replicate first what lanes have accepted", &toISS,
 			[]status.Member{fenced}},
 		{"seals the log under profile 3; waits for the leader", &toISS, []status.Member{member("m1", 3, "raft", "m1")}},
-		{"m2 has profile 4 (iss), m1 has profile 3 (raft), 10.0.0.3:2379 does not answer; waits for m1 to apply profile 4",
+		{"m2 has profile 4 (iss), m1 has profile 3 (raft), 10.0.0.3:2379 does not answer; " +
+			"waits for m1 to apply profile 4",
 			&toISS, []status.Member{member("m1", 3, "raft", "m1"), member("m2", 4, "iss", "m1"), away}},
 		{"m1 has profile 4 (iss); waits for a leader", &toISS, []status.Member{member("m1", 4, "iss", "")}},
 	} {

@@ -197,7 +197,7 @@ func (s *storm) countOnce(ctx context.Context, client *clientv3.Client, key stri
 	}
 }
 
-// write puts values, of which some are large, and reads each back.
+// write puts values, small and large ones, and reads each back.
 func (s *storm) write(ctx context.Context, client *clientv3.Client, key string, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	for n := 0; ctx.Err() == nil; n++ {
@@ -656,7 +656,7 @@ func (s *storm) run(d time.Duration) {
 	t.Logf("%d switches, %d writes", s.switches, len(s.acked))
 }
 
-// checkedLoad is a load of which the history is checked.
+// checkedLoad is a load with a history that is checked.
 func (s *storm) checkedLoad() (judge func()) {
 	load, lines := begin(s.t, "", "bench", "kv", "--endpoints", strings.Join(s.endpoints(), ","), "--clients=10",
 		"--duration=30m", "--warmup=0s", "--throttle=400",

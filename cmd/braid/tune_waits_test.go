@@ -42,7 +42,8 @@ func TestWhatATuneWaitsFor(t *testing.T) {
 // TestAReasonToWaitIsSaidOnce: until it is another one, and not after the end.
 func TestAReasonToWaitIsSaidOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	reasons, every := []string{"waits for a leader", "waits for a leader", "seals", "the leader"}, make(chan time.Time, 4)
+	reasons := []string{"waits for a leader", "waits for a leader", "seals", "the leader"}
+	every := make(chan time.Time, 4)
 	for range reasons {
 		every <- time.Time{}
 	}

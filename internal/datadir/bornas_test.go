@@ -112,7 +112,8 @@ func TestASealedLogSaysHowItBegan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fs, raft := vfs.NewMem(), member.LogKind{Core: "raft", Order: order.KindSingle}
-			c := Config{FS: fs, Dir: "/d", Cluster: 7, Self: 1, Chance: func() uint64 { return 5 }, Begin: order.Begin(1, false),
+			c := Config{FS: fs, Dir: "/d", Cluster: 7, Self: 1, Chance: func() uint64 { return 5 },
+				Begin:   order.Begin(1, false),
 				Members: []protocol.Member{{ID: 1}}, Profile: profile, Machine: &membertest.History{}, Kind: raft,
 				Quorums: "majority", Sealed: write == nil, LogSegment: 1 << 16, BodySegment: 1 << 16}
 			o, err := Open(c)

@@ -37,8 +37,8 @@ type Config struct {
 	Machine member.StateMachine
 	// Identity is the owner in the files of log and bodies.
 	Identity []byte
-	// Cells: instances use cells from the beginning on. If not, the directory records it before the first one is written,
-	// whatever core then writes it.
+	// Cells: instances use cells from the beginning on. If not, the directory records it before the first one is
+	// written, whatever core then writes it.
 	Cells bool
 	// Accepted returns what reads the entry in a cell of instances that begin under a profile (protocol.CellUse.Entry);
 	// nil: none.

@@ -14,7 +14,7 @@ import (
 // see [Order.Sealing] and [Order.Seal]. Everything behind a seal that counts is void. The order passes a seal only when
 // it has everything up to that place. So no cursor is between.
 
-// OpenSeal is a seal that the order has passed, and of which it is not known whether it counts.
+// OpenSeal is a seal that the order has passed, without a verdict.
 type OpenSeal struct {
 	protocol.Seal
 	Index protocol.Index // of the entry
@@ -44,7 +44,8 @@ func (s *instanceLog) fills(r protocol.Round) bool {
 			if e.Round() >= r {
 				return true
 			}
-		case protocol.EntryNoop, protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
+		case protocol.EntryNoop, protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration,
+			protocol.EntryEmpty:
 		default:
 			return true
 		}

@@ -54,8 +54,9 @@ func newEventLoop(
 		Now: r.now, Siblings: func() instance.Siblings { return r.loops.Load() }, Source: l, Rounds: l,
 	}, inst)
 	l.sender = instance.Sender{
-		Stream: instance.StreamAt(log.Place), Codec: inst.Codec(), Links: l, Now: r.now, LargeMessage: instance.LargeMessage,
-		LargeFor: instance.LargeFor,
+		Stream: instance.StreamAt(log.Place), Codec: inst.Codec(), Links: l, Now: r.now,
+		LargeMessage: instance.LargeMessage,
+		LargeFor:     instance.LargeFor,
 	}
 	l.status.Store(l.hosted.Status())
 	l.woven.Store(l.hosted.MergeStatus())

@@ -27,17 +27,19 @@ func (c *testCluster) otherProgram(self protocol.MemberID, p *protocol.Profile) 
 			return &Program{
 				Core: func(id protocol.InstanceID, _ protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 					return core.New(protocol.Settings{
-						Self: self, Instance: id, Heartbeat: testHeartbeat, ElectionTimeout: testElection, MaxFrameBytes: 1 << 20,
+						Self: self, Instance: id, Heartbeat: testHeartbeat, ElectionTimeout: testElection,
+						MaxFrameBytes: 1 << 20,
 					}, rec)
 				},
-				Codec: core.Codec, Accepted: core.Cells.Accepted(), Derive: core.Deriving(settings.Values{}), Profile: *p,
+				Codec: core.Codec, Accepted: core.Cells.Accepted(), Derive: core.Deriving(settings.Values{}),
+				Profile: *p,
 			}
 		}
 	}
 	return nil
 }
 
-// twoCores begins the directories of members with two groups of keys, the second of which has another core.
+// twoCores begins the directories of members with two groups of keys. The second one has another core.
 func (c *testCluster) twoCores() {
 	meta := member.Bootstrap(order.BeginKeyed(2), c.members)
 	meta.Found(protocol.Profile{Version: 1, Values: c.flags()})

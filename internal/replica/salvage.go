@@ -31,8 +31,8 @@ type SalvageOptions struct {
 	// the large bodies there are used.
 	Dir    string
 	Others []string
-	// Behind are entries behind an instance's log that its core has on the disk; nil: there are none. The core is named by
-	// the instance's profile, or as the directory records it.
+	// Behind are entries behind an instance's log that its core has on the disk; nil: there are none. The core is
+	// named by the instance's profile, or as the directory records it.
 	Behind func(core string) func(*protocol.Recovered) []protocol.Entry
 	Guess  func() member.KindGuess
 }
@@ -44,8 +44,8 @@ type Salvaged struct {
 	stores []*wal.Bodies
 	opened []*wal.Bodies // those of others, which Close closes
 	behind map[bodyAt]protocol.Entry
-	// Kind is what the log was, behind its last seal. Position is how far the state came, and Behind how many entries of
-	// it no one had told this member to be decided.
+	// Kind is what the log was, behind its last seal. Position is how far the state came, and Behind how many entries
+	// of it no one had told this member to be decided.
 	Kind     member.LogKind
 	Position protocol.Position
 	Behind   int

@@ -21,8 +21,8 @@ type Told struct {
 	Profile uint64
 	// Unknown: this member joins, and does not know the profile yet. It compares what no profile changes.
 	Unknown bool
-	// Sealed: the log had a seal, behind which everything may be different. A member of a version that knows no seals is
-	// refused, because it is told a setting that it does not have.
+	// Sealed: the log had a seal, behind which everything may be different. A member of a version that knows no seals
+	// is refused, because it is told a setting that it does not have.
 	Sealed bool
 	// Tunable reports whether a profile can change a setting; nil: none can be changed. A setting that is not known here
 	// cannot.

@@ -77,7 +77,7 @@ type Node struct {
 	// incarnation.
 	places []int
 	took   map[protocol.ProposalID]bool
-	// closed: it was told that a seal counts. judged is the last one of which it was told that it does not.
+	// closed: a verdict said that a seal counts. judged is the last seal that does not count.
 	closed bool
 	judged protocol.Index
 }

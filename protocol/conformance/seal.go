@@ -11,7 +11,8 @@ func (net *Net) Seal(id protocol.MemberID, forwarded bool) {
 	members := s.Config.Clone()
 	members.Outgoing = nil
 	in := protocol.Propose{Under: &s.ConfigIndex, Entries: []protocol.Entry{protocol.NewSeal(protocol.Seal{
-		Profile: protocol.Profile{Version: s.Config.Profile.Version + 1, Core: "another"}, Members: members, Instances: 1,
+		Profile: protocol.Profile{Version: s.Config.Profile.Version + 1, Core: "another"}, Members: members,
+		Instances: 1,
 	})}}
 	if in.Entries[0].CheckProposal() != nil { // the log has no profile
 		seal := protocol.Seal{Profile: protocol.Profile{Version: 2, Core: "another"}, Members: members, Instances: 1}

@@ -44,7 +44,8 @@ func (r *Raft) sealed(in protocol.Sealed) {
 // sealable reports whether an EntrySeal may come next: no change is under way, and no lane is open, which would end
 // with it.
 func (r *Raft) sealable() bool {
-	return r.members.At <= r.commit && !r.members.Config.Joint() && r.commit >= r.lead.first && !lane.On.In(r.cfg.Own) &&
+	return r.members.At <= r.commit && !r.members.Config.Joint() && r.commit >= r.lead.first &&
+		!lane.On.In(r.cfg.Own) &&
 		r.lanes.Waiting(r.seeLanes()) == nil
 }
 

@@ -33,7 +33,8 @@ type Instance struct {
 
 	profile uint64 // the version of the last profile; not of the first instance
 	sealed  bool   // it begins behind a seal
-	// founded is the first membership as members have it, with what they note of themselves there; nil: it is not known.
+	// founded is the first membership as members have it, with what they note of themselves there; nil: it is not
+	// known.
 	founded *protocol.Config
 
 	electorates electorates

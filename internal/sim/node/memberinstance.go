@@ -107,7 +107,8 @@ func (s *MemberInstance) begin(session protocol.Session, log *member.InstanceLog
 	t := &m.tuning
 	config := instance.InstanceConfig{
 		Self: m.ID, Instance: s.Instance, Session: session,
-		RetryAfter: t.Election, GiveUp: t.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes, Backlog: set.Backlog, Codec: s.Judges.Core.Codec,
+		RetryAfter: t.Election, GiveUp: t.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes,
+		Backlog: set.Backlog, Codec: s.Judges.Core.Codec,
 		Mutant: set.MutantName(),
 	}
 	if set.mergesWith(s.Judges.Core) {

@@ -93,7 +93,8 @@ func (w *Environment) judgeFrame(m *protocol.Message, length, most int) error {
 	switch {
 	case length != m.Size():
 		return fmt.Errorf("%s of %d bytes was counted as %d", codec.Name(m.Type), length, m.Size())
-	case len(m.Entries) > 1 && bytes > most && !codec.Of(m.Type).Forwarded, len(m.Holdings) > protocol.MaxHoldings, length > protocol.MaxMessageBytes:
+	case len(m.Entries) > 1 && bytes > most && !codec.Of(m.Type).Forwarded, len(m.Holdings) > protocol.MaxHoldings,
+		length > protocol.MaxMessageBytes:
 		return fmt.Errorf("%s with %d entries of %d bytes and %d holdings; its entries may be %d bytes",
 			codec.Name(m.Type), len(m.Entries), bytes, len(m.Holdings), most)
 	}

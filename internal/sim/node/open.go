@@ -125,7 +125,8 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 	}
 	begin := m.Env.Set.begin()
 	kind := m.Env.Set.kind()
-	if set := m.Env.Set; m.ID%2 == 1 && !m.started && !set.beginsLate() && !set.Noted && !set.TunesLanes() && !set.Switches {
+	if set := m.Env.Set; m.ID%2 == 1 && !m.started && !set.beginsLate() && !set.Noted && !set.TunesLanes() &&
+		!set.Switches {
 		// An earlier version does not record it, and later incarnations infer it. If that needs an entry of the first
 		// leader, a crash just before it leaves a log that another core may have written. An earlier version does not
 		// turn lanes on either.
@@ -136,8 +137,12 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 	m.drawFlags(kind, &begin)
 	return datadir.Config{
 		Kind: kind, Guess: func() member.KindGuess { return registry.NewGuess() },
-		FS: m.Disk, Dir: device.Root, Cluster: clusterID, Self: m.ID, Chance: m.Env.From(identities).Rand.Uint64, Begin: begin, Members: first.Members, Profile: first.Profile, Join: m.Join, Profiled: m.Join && first.Profile.Version > 0, Machine: sm,
-		Identity: []byte{byte(m.ID)}, Cells: m.Env.Set.cells() != nil, Accepted: m.Env.Set.accepted, Derive: m.Env.Set.derive(), Epochs: m.Env.Set.epochsTold(), Quorums: m.Env.Set.Quorums.String(), LogSegment: m.Own.SegmentBytes, BodySegment: m.Env.Set.Bodies.SegmentBytes,
+		FS: m.Disk, Dir: device.Root, Cluster: clusterID, Self: m.ID, Chance: m.Env.From(identities).Rand.Uint64,
+		Begin: begin, Members: first.Members, Profile: first.Profile, Join: m.Join,
+		Profiled: m.Join && first.Profile.Version > 0, Machine: sm,
+		Identity: []byte{byte(m.ID)}, Cells: m.Env.Set.cells() != nil, Accepted: m.Env.Set.accepted,
+		Derive: m.Env.Set.derive(), Epochs: m.Env.Set.epochsTold(), Quorums: m.Env.Set.Quorums.String(),
+		LogSegment: m.Own.SegmentBytes, BodySegment: m.Env.Set.Bodies.SegmentBytes,
 	}
 }
 
@@ -154,7 +159,9 @@ func build(m *Member, meta member.Meta, skip protocol.Position) {
 	if beginApplying(m, meta, skip); m.Sick() {
 		m.CheckState()
 	}
-	m.Proposals = intake.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: *s.proposingOf(s.CoreOf(&meta.Config.Profile)), Mutant: s.MutantName()}
+	m.Proposals = intake.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands,
+		MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: *s.proposingOf(s.CoreOf(&meta.Config.Profile)),
+		Mutant: s.MutantName()}
 	m.Operations.Config = member.OperationConfig{Self: m.ID, Mutant: s.MutantName()}
 	m.Operations.Config.Grows = s.mergesWith(s.CoreOf(&meta.Config.Profile))
 	m.Operations.Config.Tune(&m.tuning)

@@ -82,7 +82,8 @@ func newLoop(m *node, id protocol.InstanceID, meta *member.Meta) (*loop, error) 
 		KeepLogBytes: keepLogBytes,
 	}, instance.Calls{Now: func() time.Duration { return m.w.now }, Siblings: func() instance.Siblings { return siblings{l} }, Source: l, Rounds: l}, l.inst)
 	l.sender = instance.Sender{
-		Stream: instance.StreamAt(int(id - protocol.FirstInstance)), Codec: config.Codec, Links: l, Now: func() time.Duration { return m.w.now },
+		Stream: instance.StreamAt(int(id - protocol.FirstInstance)), Codec: config.Codec, Links: l,
+		Now:          func() time.Duration { return m.w.now },
 		LargeMessage: instance.LargeMessage, LargeFor: instance.LargeFor,
 	}
 	l.status = l.hosted.Status()
