@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
@@ -17,7 +19,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -27,6 +28,8 @@ import (
 	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/testsize"
 )
+
+var stormFor = flag.Duration("storm.for", 0, "how long each cluster of TestSwitchStorm has faults; 0: as the campaign")
 
 // storm is a cluster that changes its protocol again and again while its members are killed and clients use it.
 type storm struct {
@@ -38,6 +41,7 @@ type storm struct {
 	user     []string   // flags of commands
 	config   clientv3.Config
 	mu       sync.Mutex
+	pace     time.Duration // from the begin of a switch to that of the next one
 	running  []*invocation // nil: not running
 	away     int           // a member that is not started until it is called back; -1: none
 	switches int           // that succeeded
@@ -62,11 +66,11 @@ type stormLease struct {
 }
 
 // newStorm starts a cluster.
-func newStorm(t *testing.T, seed uint64, nodes int, auth bool, more ...string) *storm {
+func newStorm(t *testing.T, seed uint64, nodes int, auth bool, pace time.Duration, more ...string) *storm {
 	t.Helper()
 	free, err := ports.Free("127.0.0.1", 2*nodes+2)
 	require.NoError(t, err)
-	s := &storm{t: t, random: rand.New(rand.NewPCG(seed, 1)), away: -1}
+	s := &storm{t: t, random: rand.New(rand.NewPCG(seed, 1)), away: -1, pace: pace}
 	dir := dataDir(t)
 	var initial []string
 	for i := range nodes + 1 { // the last one joins later
@@ -167,7 +171,7 @@ func (s *storm) client(endpoints ...string) *clientv3.Client {
 func (s *storm) ack(key, value string, revision int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.acked = append(s.acked, acknowledged{key, value, revision})
+	s.acked = append(s.acked, acknowledged{key, digest(value), revision})
 }
 
 // count increments a number by compare and swap.
@@ -308,8 +312,22 @@ func (s *storm) keepAlive(ctx context.Context, client *clientv3.Client, l *storm
 // stormWatcher collects all events that a client's watch sees.
 type stormWatcher struct {
 	mu     sync.Mutex
-	events []*clientv3.Event
+	events []stormEvent
 	failed error
+}
+
+// stormEvent is an event without the text of a large value.
+type stormEvent struct {
+	key, value string // "": deleted
+	revision   int64
+}
+
+// digest is a value, or a short text in place of a large one.
+func digest(value string) string {
+	if len(value) < 32 {
+		return value
+	}
+	return fmt.Sprintf("%.16s… of %d bytes, %08x", value, len(value), crc32.ChecksumIEEE([]byte(value)))
 }
 
 func (s *storm) watch(ctx context.Context, w *stormWatcher, endpoints ...string) {
@@ -319,8 +337,30 @@ func (s *storm) watch(ctx context.Context, w *stormWatcher, endpoints ...string)
 		if err := r.Err(); err != nil {
 			w.failed = err
 		}
-		w.events = append(w.events, r.Events...)
+		for _, e := range r.Events {
+			w.events = append(w.events, stormEvent{string(e.Kv.Key), digest(string(e.Kv.Value)), e.Kv.ModRevision})
+		}
 		w.mu.Unlock()
+	}
+}
+
+// compact gives up what all watchers have seen, from time to time.
+func (s *storm) compact(ctx context.Context, client *clientv3.Client, watchers []*stormWatcher) {
+	every := time.NewTicker(30 * time.Second)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		seen := watchers[0].last()
+		for _, w := range watchers {
+			seen = min(seen, w.last())
+		}
+		limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+		client.Compact(limited, seen)
+		cancel()
 	}
 }
 
@@ -330,7 +370,7 @@ func (w *stormWatcher) last() int64 {
 	if len(w.events) == 0 {
 		return 0
 	}
-	return w.events[len(w.events)-1].Kv.ModRevision
+	return w.events[len(w.events)-1].revision
 }
 
 // switchTo changes the protocol, with a kill of a member meanwhile.
@@ -408,17 +448,12 @@ func (s *storm) check(watchers []*stormWatcher) {
 		})
 		w.mu.Lock()
 		require.NoError(t, w.failed)
-		at := slices.IndexFunc(w.events, func(e *clientv3.Event) bool { return e.Kv.ModRevision > last })
-		if at < 0 {
-			at = len(w.events)
-		}
-		s.checkEvents(w.events[:at])
-		if i > 0 {
-			for j, e := range watchers[0].events[:at] {
-				require.Equal(t, e.Kv.ModRevision, w.events[j].Kv.ModRevision)
-				require.Equal(t, string(e.Kv.Key), string(w.events[j].Kv.Key))
-				require.Equal(t, crc32.ChecksumIEEE(e.Kv.Value), crc32.ChecksumIEEE(w.events[j].Kv.Value))
-			}
+		events := w.events[:upTo(w.events, last)]
+		if i == 0 {
+			s.checkEvents(events)
+		} else {
+			first := watchers[0].events
+			require.True(t, slices.Equal(first[:upTo(first, last)], events), "watcher %d saw other events", i)
 		}
 		w.mu.Unlock()
 	}
@@ -440,36 +475,45 @@ func (s *storm) check(watchers []*stormWatcher) {
 	s.checkLeases()
 }
 
+// upTo is the number of events up to a revision.
+func upTo(events []stormEvent, revision int64) int {
+	n := slices.IndexFunc(events, func(e stormEvent) bool { return e.revision > revision })
+	if n < 0 {
+		return len(events)
+	}
+	return n
+}
+
 // checkEvents requires the events of all acknowledged writes, without gaps and in order.
-func (s *storm) checkEvents(events []*clientv3.Event) {
+func (s *storm) checkEvents(events []stormEvent) {
 	t := s.t
+	t.Helper()
 	type place struct {
 		key      string
 		revision int64
 	}
 	written, counts, previous := map[place]string{}, map[string]int{}, int64(0)
 	for _, e := range events {
-		key := string(e.Kv.Key)
-		if previous > 0 {
-			require.Contains(t, []int64{previous, previous + 1}, e.Kv.ModRevision)
+		if previous > 0 && e.revision != previous && e.revision != previous+1 {
+			require.Fail(t, "a gap", "revision %d follows %d", e.revision, previous)
 		}
-		previous = e.Kv.ModRevision
-		at := place{key, e.Kv.ModRevision}
-		require.NotContains(t, written, at, "twice")
-		if e.Type == mvccpb.DELETE {
-			written[at] = ""
-			continue
+		previous = e.revision
+		at := place{e.key, e.revision}
+		if _, twice := written[at]; twice {
+			require.Fail(t, "an event came twice", "%v", at)
 		}
-		written[at] = string(e.Kv.Value)
-		if strings.HasPrefix(key, "count") || key == "locked" {
-			counts[key]++
-			require.Equal(t, strconv.Itoa(counts[key]), string(e.Kv.Value), "%s at revision %d", key, previous)
+		written[at] = e.value
+		if e.value != "" && (strings.HasPrefix(e.key, "count") || e.key == "locked") {
+			counts[e.key]++
+			if strconv.Itoa(counts[e.key]) != e.value {
+				require.Fail(t, "a number is wrong", "%d is written as %s in %v", counts[e.key], e.value, at)
+			}
 		}
 	}
 	for _, a := range s.acked {
-		value, found := written[place{a.key, a.revision}]
-		require.True(t, found, "%s=%.40s with revision %d was acknowledged and is lost", a.key, a.value, a.revision)
-		require.True(t, a.value == value, "%s at %d is %.40q and was %.40q", a.key, a.revision, value, a.value)
+		if value, found := written[place{a.key, a.revision}]; !found || value != a.value {
+			require.Fail(t, "an acknowledged write is lost", "%v, there is %q", a, value)
+		}
 	}
 }
 
@@ -548,6 +592,7 @@ var stormProtocols = []string{"raft", "craft", "niagara", "lcr", "multi-paxos", 
 func (s *storm) rage(d time.Duration) {
 	nodes, protocol, left, changes := len(s.flags)-1, "raft", 0, 0
 	for round, end := 0, time.Now().Add(d); time.Now().Before(end); round++ {
+		next := time.Now().Add(s.pace)
 		others := slices.DeleteFunc(slices.Clone(stormProtocols), func(p string) bool { return p == protocol })
 		protocol = others[s.random.IntN(len(others))]
 		victim := s.random.IntN(nodes)
@@ -568,7 +613,8 @@ func (s *storm) rage(d time.Duration) {
 			s.change(changes)
 			changes++
 		}
-		s.kills(nodes)
+		s.kills(nodes, next)
+		s.wait(nil, time.Until(next))
 	}
 }
 
@@ -586,10 +632,13 @@ func (s *storm) change(n int) {
 	s.joins(i, id)
 }
 
-// kills kills some members one after the other, and sometimes all.
-func (s *storm) kills(nodes int) {
+// kills kills some members one after the other, and sometimes all. It begins no kill behind a time.
+func (s *storm) kills(nodes int, end time.Time) {
 	for range s.random.IntN(3) {
 		s.wait(nil, time.Duration(300+s.random.IntN(1200))*time.Millisecond)
+		if time.Now().After(end) {
+			return
+		}
 		if i := s.random.IntN(nodes); i != s.away {
 			s.crash(i)
 			s.wait(nil, time.Duration(s.random.IntN(700))*time.Millisecond)
@@ -605,7 +654,6 @@ func (s *storm) kills(nodes int) {
 			}
 		}
 	}
-	s.wait(nil, time.Duration(s.random.IntN(3000))*time.Millisecond)
 }
 
 // run uses the cluster during a storm and checks what clients saw.
@@ -633,6 +681,7 @@ func (s *storm) run(d time.Duration) {
 	for range 3 {
 		s.clients.Go(func() { s.lock(ctx, s.client()) })
 	}
+	s.clients.Go(func() { s.compact(ctx, s.client(), watchers) })
 	var judge func()
 	if s.user == nil {
 		judge = s.checkedLoad()
@@ -685,7 +734,8 @@ func (s *storm) checkedLoad() (judge func()) {
 // Some clusters have five members, auth, or snapshots that are written all the time.
 func TestSwitchStorm(t *testing.T) {
 	t.Parallel()
-	d := testsize.Pick(testsize.Processes, 0, 8*time.Second, time.Minute)
+	d := cmp.Or(*stormFor, testsize.Pick(testsize.Processes, 0, 8*time.Second, time.Minute))
+	pace := testsize.Pick(testsize.Processes, 0, 2*time.Second, 5*time.Second)
 	for seed := range testsize.Pick(testsize.Processes, uint64(1), 1, 4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			nodes := map[bool]int{true: 5, false: 3}[seed == 3]
@@ -693,7 +743,7 @@ func TestSwitchStorm(t *testing.T) {
 			if seed%2 == 0 {
 				more = []string{"--snapshot-bytes=2000000", "--keep-log-bytes=1000000"}
 			}
-			newStorm(t, seed, nodes, seed >= 2, more...).run(d)
+			newStorm(t, seed, nodes, seed >= 2, pace, more...).run(d)
 		})
 	}
 }
