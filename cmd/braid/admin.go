@@ -9,10 +9,13 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 )
 
@@ -25,7 +28,8 @@ type adminFlags struct {
 }
 
 func (f *adminFlags) flags(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.endpoints, "endpoints", []string{"127.0.0.1:2379"}, "members' client addresses")
+	fl.StringSliceVar(&f.endpoints, "endpoints", []string{"127.0.0.1:2379"},
+		"members' client addresses, asked in turn until one answers")
 	fl.DurationVar(&f.timeout, "timeout", 30*time.Second, "time limit of the change")
 	fl.StringVar(&f.tls.TrustedCAFile, "cacert", "", "file of the authority that signed the servers' certificates")
 	fl.StringVar(&f.tls.CertFile, "cert", "", "file of the client's certificate")
@@ -45,28 +49,69 @@ func (f *adminFlags) check() error {
 	return nil
 }
 
-// call calls a member. The error has a member's own text, unless none answered within the time limit.
+// memberAnswer bounds the wait for a connection with a member, and a connection's silence, while there are others.
+const memberAnswer = 3 * time.Second
+
+// call calls the members one after the other, until one answers for its cluster: a member that is down, stalled, about
+// to stop, or without a leader does not. Every change may be repeated, also one whose answer was lost. The error has
+// the last member's own text, unless none answered within the time limit.
 func (f *adminFlags) call(ctx context.Context, ask func(context.Context, grpc.ClientConnInterface) error) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	config := clientv3.Config{Context: ctx, Endpoints: f.endpoints, Logger: zap.NewNop(), DialTimeout: f.timeout}
+	config := clientv3.Config{Context: ctx, Logger: zap.NewNop(), DialTimeout: memberAnswer,
+		DialKeepAliveTime: time.Second, DialKeepAliveTimeout: memberAnswer} // gRPC makes it ten seconds
 	config.Username, config.Password, _ = strings.Cut(f.user, ":")
 	var err error
 	if config.TLS, err = clientTLS(&f.tls); err != nil {
 		return err
 	}
-	client, err := clientv3.New(config)
-	if err != nil {
+	for i, endpoint := range f.endpoints {
+		if i == len(f.endpoints)-1 {
+			config.DialTimeout = f.timeout
+		}
+		config.Endpoints = []string{endpoint}
+		if err = callMember(ctx, config, ask); status.Code(err) != codes.Unavailable || ctx.Err() != nil {
+			break
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("no answer within %v: a change may have been made, or be made later; it may be repeated",
+			f.timeout)
+	}
+	return errors.New(status.Convert(err).Message())
+}
+
+// callMember calls the member of a configuration. The error is Unavailable if there is no connection in time.
+func callMember(
+	ctx context.Context, config clientv3.Config, ask func(context.Context, grpc.ClientConnInterface) error,
+) error {
+	silent := status.Errorf(codes.Unavailable, "%s: no connection within %v", config.Endpoints[0], config.DialTimeout)
+	client, err := clientv3.New(config) // with a user it asks for a token
+	var refused rpctypes.EtcdError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
+		return silent
+	case errors.As(err, &refused):
+		return status.Error(refused.Code(), refused.Error())
+	case err != nil:
 		return err
 	}
 	defer client.Close()
-	if err = ask(ctx, client.ActiveConnection()); errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
-		return fmt.Errorf("no answer within %v: a change may have been made, or be made later; it may be repeated",
-			f.timeout)
-	} else if err != nil {
-		return errors.New(status.Convert(err).Message())
+	connected, cancel := context.WithTimeout(ctx, config.DialTimeout)
+	defer cancel()
+	conn := client.ActiveConnection()
+	for conn.Connect(); ; {
+		state := conn.GetState()
+		if state == connectivity.Ready || state == connectivity.TransientFailure { // of which the call says why
+			return ask(ctx, conn)
+		}
+		if !conn.WaitForStateChange(connected, state) {
+			return silent
+		}
 	}
-	return nil
 }
 
 // clientTLS is the configuration of a client by its flags; nil: they name no files.

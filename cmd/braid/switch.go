@@ -113,9 +113,9 @@ func (f *adminFlags) switchTo(cmd *cobra.Command, to braid.Switch, quiet bool) (
 				return err
 			}
 			if err == nil {
-				planned.Store(&plan)
+				before := planned.Swap(&plan)
 				for _, step := range planSteps(&plan) {
-					if !quiet {
+					if !quiet && (before == nil || !slices.Contains(planSteps(before), step)) {
 						fmt.Fprintf(cmd.ErrOrStderr(), "%s: to do: %s\n", cmd.CommandPath(), step)
 					}
 				}
