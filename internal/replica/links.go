@@ -22,6 +22,7 @@ type links interface {
 	Request(ctx context.Context, to uint64, request []byte) ([]byte, error)
 	SendSnapshot(ctx context.Context, to uint64, meta []byte, body func(io.Writer) error) error
 	Drop(id uint64)
+	Open(stream uint32)
 	Forget(streams ...uint32)
 	Probe(ctx context.Context, id uint64, addrs []string) error
 	SetNet(netspec.Spec)

@@ -105,6 +105,7 @@ func (l *eventLoop) run() {
 	defer ticker.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	l.r.links.Open(l.sender.Stream)
 	t := instance.Happened{}
 	for {
 		tick := false

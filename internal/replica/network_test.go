@@ -198,6 +198,7 @@ func (l *memLinks) Drop(uint64) {}
 
 func (l *memLinks) Probe(context.Context, uint64, []string) error { return nil }
 
+func (l *memLinks) Open(uint32)      {}
 func (l *memLinks) Forget(...uint32) {}
 
 func (l *memLinks) SetNet(netspec.Spec) {}

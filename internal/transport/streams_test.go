@@ -38,3 +38,14 @@ func TestAForgottenStreamDoesNotFail(t *testing.T) {
 	state.ended(false, true)
 	a.expectUp(t, 2)
 }
+
+// Open connects a stream before the first frame.
+func TestAnOpenedStreamIsConnected(t *testing.T) {
+	a, b := pair(t, nil)
+	a.Open(7)
+	eventually(t, "a connection of the stream", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.inbound[inKey{1, forFrames, 7}] != nil
+	})
+}

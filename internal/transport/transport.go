@@ -257,6 +257,14 @@ func (t *Transport) Send(to uint64, stream uint32, parts [][]byte) bool {
 	return true
 }
 
+// Open begins to connect a stream to all peers, ahead of the first frame. Without it the first frame waits for the
+// handshake.
+func (t *Transport) Open(stream uint32) {
+	for _, p := range *t.peers.Load() { // any order
+		p.sender(stream)
+	}
+}
+
 // Forget ends streams to all peers. Frames in their queues are lost. A stream on which something is
 // sent later starts again.
 func (t *Transport) Forget(streams ...uint32) {
