@@ -64,9 +64,18 @@ func (r *Raft) alone() bool {
 	return r.role == protocol.Follower && !r.sticky() && r.members.Alone(r.cfg.Self)
 }
 
-// campaign stands for election. With force it does not ask first whether it would win. A member that
-// may not stand, as a learner, forgets the leader instead: who waits for one must see that there is none.
-func (r *Raft) campaign(force bool) {
+// candidacy is how a member campaigns.
+type candidacy int
+
+const (
+	asking candidacy = iota // it asks first whether it would win
+	first                   // in a new instance: no leader can be disturbed, so it does not ask
+	forced                  // it does not ask, and the voters forget the leader whom they heard from
+)
+
+// campaign stands for election. A member that may not stand, as a learner, forgets the leader instead: who waits for
+// one must see that there is none.
+func (r *Raft) campaign(how candidacy) {
 	if r.closed() {
 		return
 	}
@@ -76,13 +85,13 @@ func (r *Raft) campaign(force bool) {
 	}
 	r.rest()
 	if !may {
-		if !force && r.role == protocol.Follower {
+		if how == asking && r.role == protocol.Follower {
 			r.leader = 0 // it was not heard for long
 		}
 		return
 	}
-	if force {
-		r.elect(true)
+	if how != asking {
+		r.elect(how == forced)
 		return
 	}
 	r.role, r.leader = protocol.PreCandidate, 0

@@ -29,6 +29,7 @@ const (
 //	cluster n=3 [OPTION…]     members 1 … n; options are fields of protocol.Settings
 //	elect id                  id's election timeout passes; all messages are delivered
 //	expire id                 only id's election timeout passes
+//	stand id                  id should be the first leader
 //	beat id | wait id ms      id's clock moves by a heartbeat (or ms) and ticks
 //	pass id ms                id's clock moves, and does not tick
 //	propose id [n] [size]     n proposals; burst: in one Propose; body=SIZE: with a body;
@@ -172,6 +173,9 @@ var commands = map[string]func(*script, args){
 	"elect": func(s *script, a args) {
 		s.net.Tick(a.id("id"), 2*timeout)
 		s.net.Settle()
+	},
+	"stand": func(s *script, a args) {
+		a.each(func(id protocol.MemberID) { s.net.Step(id, protocol.Stand{}) })
 	},
 	"expire": func(s *script, a args) { s.net.Tick(a.id("id"), 2*timeout) },
 	"beat":   func(s *script, a args) { a.each(func(id protocol.MemberID) { s.net.Tick(id, heartbeat) }) },
