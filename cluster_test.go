@@ -94,14 +94,20 @@ type cluster struct {
 }
 
 func newCluster(t testing.TB, size int, tune func(*braid.Options)) *cluster {
+	c := newMembers(t, size, tune)
+	for _, m := range c.members {
+		c.start(m, false)
+	}
+	return c
+}
+
+// newMembers is newCluster without a start.
+func newMembers(t testing.TB, size int, tune func(*braid.Options)) *cluster {
 	testsize.Long(t)
 	c := &cluster{t: t, tune: tune, dirs: map[braid.MemberID]string{}, nodes: map[braid.MemberID]*braid.Node{}, counts: map[braid.MemberID]*counts{}}
 	for i := range size {
 		c.members = append(c.members, braid.Member{ID: braid.MemberID(i + 1), PeerURLs: []string{freeURL(t)}})
 		c.dirs[braid.MemberID(i+1)] = t.TempDir()
-	}
-	for _, m := range c.members {
-		c.start(m, false)
 	}
 	t.Cleanup(func() {
 		for _, n := range c.nodes {

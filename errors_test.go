@@ -104,22 +104,20 @@ func errorNames(t *testing.T) (names []string) {
 	return names
 }
 
-// retrying is one of two members. The other one is started later, when a test lets it.
+// retrying is one of two members. The other one is started later, when a test lets it. Until then there is no leader,
+// and none was: of a leader that stops the last messages may still be on their way.
 type retrying struct {
 	*cluster
 	n *braid.Node
 }
 
 func newRetrying(t *testing.T) *retrying {
-	c := newCluster(t, 2, func(o *braid.Options) {
+	c := newMembers(t, 2, func(o *braid.Options) {
 		o.Limits.PendingBytes, o.Limits.CommandBytes = 1000, 800
 		o.Heartbeat, o.ElectionTimeout = 20*time.Millisecond, 200*time.Millisecond
 	})
-	c.leader()
-	c.stop(2)
-	r := &retrying{c, c.nodes[1]}
-	require.Eventually(t, func() bool { return r.n.Status().Leader() == 0 }, testTimeout, time.Millisecond)
-	return r
+	c.start(c.members[0], false)
+	return &retrying{c, c.nodes[1]}
 }
 
 // brief is a context that ends soon.
