@@ -13,8 +13,9 @@ type OperationConfig struct {
 	Heartbeat, Election time.Duration
 	GiveUp              time.Duration
 	Leaders             protocol.Leaders
-	Grows               bool        // others can join the one instance with which the log began
-	Mutant              mutant.Name // operation-unconfirmed
+	// Grows reports whether others can join the one instance of a log under a profile; nil: they cannot.
+	Grows  func(*protocol.Profile) bool
+	Mutant mutant.Name // operation-unconfirmed
 }
 
 // InstanceInput is an input for an instance.

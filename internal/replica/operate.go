@@ -24,7 +24,6 @@ func (o *operations) tune(t *tuning) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.Config.Tune(&t.Tuning)
-	o.Config.Grows = t.grows
 }
 
 // refused takes in what an instance refuses.

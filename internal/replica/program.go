@@ -24,6 +24,12 @@ type Program struct {
 	Profile protocol.Profile
 }
 
+// grows reports whether a log under a profile can be merged from several instances.
+func (o *Options) grows(profile *protocol.Profile) bool {
+	p, err := o.Program(profile)
+	return err == nil && p.Grows
+}
+
 // derive makes what the core of an instance derives. A member that does not know the core stops before it needs that,
 // and takes no snapshot of such an instance.
 func (o *Options) derive(first protocol.Config) protocol.Derived {

@@ -146,7 +146,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	}
 	r.waiters.init(func() bool { return r.apply.within.isLong() }, r.stop)
 	r.inUse.Store(t)
-	r.operations.Config.Self = o.Self
+	r.operations.Config.Self, r.operations.Config.Grows = o.Self, r.opt.grows
 	r.operations.tune(t)
 	if err := r.open(sm); err != nil {
 		cancel()

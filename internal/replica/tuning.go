@@ -12,7 +12,6 @@ import (
 type tuning struct {
 	member.Tuning
 	profile protocol.Profile // without Earlier
-	grows   bool             // see Program.Grows
 }
 
 // ticks is the interval of the ticks of an event loop, and pauses that of operations.
@@ -32,7 +31,6 @@ func (o *Options) tuned(p *protocol.Profile) (*tuning, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.grows = program.Grows
 	if p.Version > 0 {
 		t.Tuning = t.Under(program.Profile.Values)
 	}

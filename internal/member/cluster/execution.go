@@ -94,6 +94,8 @@ func (e *Execution) Next(v *MemberView) ExecutionStep {
 	case !e.told && first.Role != protocol.Leader && e.cfg.Mutant != member.MutantUnconfirmed:
 		// What it has applied may be long past.
 		return e.refuse(protocol.ReasonNotLeader, first.Leader)
+	case !e.told && kind != TransferLeader && v.crossing():
+		return e.refuse(protocol.ReasonChangePending, e.cfg.Self)
 	case kind.configures() && !e.told:
 		return e.beginChange(v)
 	case kind.configures():
@@ -244,18 +246,19 @@ func (e *Execution) transfer(v *MemberView) (step ExecutionStep) {
 // taken effect. It may propose several times: the entry has the number, so a repetition is harmless. But members
 // may have changed since the last time. The bodies of an instance that is retired are judged by the first one's
 // voters from then on. So the entry comes into the log only while all instances have the first one's
-// members, however often it is proposed.
+// members, however often it is proposed. A seal may have ended the log in which it was proposed. So it is proposed only
+// where what is applied says that the core can be merged.
 func (e *Execution) reshape(v *MemberView) ExecutionStep {
 	first, n := v.first(), e.Op.Instances
 	at, configs := v.Applied.At()
-	followed := at.Reshape == 0 && member.Settled(&first.Config, configs)
+	followed := v.settled()
 	in := protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(n)}, Under: &first.ConfigIndex}
 	grows := !at.Merged() && n > 1
 	if e.told && e.cfg.Mutant == member.MutantReshapeUnchecked {
 		followed, in.Under = true, nil
 	}
 	switch {
-	case !at.Merged() && !e.cfg.Grows || n < 1 || n > order.MaxInstances:
+	case n < 1 || n > order.MaxInstances || !v.crossing() && !at.Merged() && !e.grows(&configs[0].Profile):
 		return e.refuse(protocol.ReasonInstances, first.Leader)
 	case grows && configs[0].Profile.Version == 0 && e.cfg.Mutant != member.MutantGrowUnproven:
 		return e.refuse(protocol.ReasonNoProfile, first.Leader) // an earlier version ignores the entry
@@ -268,6 +271,8 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 	}
 	return e.propose(v, in, followed && !(grows && e.ignored(v)))
 }
+
+func (e *Execution) grows(p *protocol.Profile) bool { return e.cfg.Grows != nil && e.cfg.Grows(p) }
 
 // propose proposes an entry, again after an election timeout, until the operation is given up. If it may not be
 // proposed now, the operation waits: an earlier proposal of it may be in the log.

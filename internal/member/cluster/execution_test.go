@@ -32,7 +32,7 @@ func applierAt(index protocol.Index, reshape int, configs ...protocol.Config) *a
 func TestAChangeThatIsNotAppliedYetIsPending(t *testing.T) {
 	applied := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}
 	newest := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, Learner: true, Joining: true}}}
-	leader := &protocol.Status{Self: 1, Role: protocol.Leader, Leader: 1, Config: newest}
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: newest}
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: appliedAt(0, applied)}
 	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
 		GiveUp: time.Minute}}
@@ -60,7 +60,7 @@ func TestAChangeIsNotMadeByWhatCameBefore(t *testing.T) {
 	joint := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}}, Outgoing: []protocol.MemberID{1, 2}}
 	final := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}}}
 	joined := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}, {ID: 4, Learner: true, Joining: true}}}
-	leader := &protocol.Status{Self: 1, Role: protocol.Leader, Leader: 1, Config: joined, Last: 9}
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: joined, Last: 9}
 	applied := appliedAt(0, joint)
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
 	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
@@ -135,8 +135,9 @@ func TestALogOfOneInstanceGrowsWithAProfile(t *testing.T) {
 	}
 	applied := apply.NewApplied(applier())
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
+	grows := true
 	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
-		GiveUp: time.Minute, Grows: true}}
+		GiveUp: time.Minute, Grows: func(*protocol.Profile) bool { return grows }}}
 	var refused *member.RefusedError
 	step := x.Begin(Operation{Kind: Reshape, Instances: 2}).Next(v)
 	require.ErrorAs(t, step.Err, &refused)
@@ -165,10 +166,50 @@ func TestALogOfOneInstanceGrowsWithAProfile(t *testing.T) {
 	shown = VersionTunes
 	require.Len(t, again.Next(v).Tell, 1)
 
-	x.Config.Grows = false
+	grows = false
 	step = x.Begin(Operation{Kind: Reshape, Instances: 2}).Next(v)
 	require.ErrorAs(t, step.Err, &refused)
 	require.Equal(t, protocol.ReasonInstances, refused.Reason)
+}
+
+// TestAReshapeIsNotProposedBehindASeal: what follows may have a core whose instances cannot be merged. This member has
+// begun it, and applies what is before it.
+func TestAReshapeIsNotProposedBehindASeal(t *testing.T) {
+	config := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}, Profile: protocol.Profile{Version: 1}}
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: config}
+	applied := appliedAt(9, config)
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
+	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
+		GiveUp: time.Minute, Grows: func(p *protocol.Profile) bool { return p.Core == "" }}}
+	op := Operation{Kind: Reshape, Instances: 2}
+	e := x.Begin(op)
+	require.Len(t, e.Next(v).Tell, 1)
+
+	behind := config.Clone()
+	behind.Profile = protocol.Profile{Version: 2, Core: "multi-paxos"}
+	v.Instances[0] = &protocol.Status{Instance: 2, Self: 1, Role: protocol.Leader, Leader: 1, Config: behind}
+	v.Now += time.Second
+	require.Equal(t, ExecutionStep{}, e.Next(v), "it is proposed again no more, and may have taken effect")
+	refused := func(e *Execution) protocol.Reason {
+		step := e.Next(v)
+		require.True(t, step.Done)
+		return step.Err.(*member.RefusedError).Reason
+	}
+	next := behind.Profile.Next(setting.Values{}, 5)
+	for _, op := range []Operation{
+		op, {Kind: Switch, Seal: protocol.Seal{Instances: 1, Profile: next}},
+		{Kind: Tune, Changes: []protocol.Change{{Kind: protocol.Tune, Profile: &next}}},
+		{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 2}}}},
+	} {
+		require.Equal(t, protocol.ReasonChangePending, refused(x.Begin(op)), op.Kind)
+	}
+	require.Len(t, x.Begin(Operation{Kind: TransferLeader, To: 2}).Next(v).Tell, 1)
+
+	at := order.Cursor{Position: 20, Points: []order.Point{{Instance: 2}}}
+	applied.NoteConfigs(apply.NewApplier(&membertest.History{}, member.Meta{Cursor: at, Config: behind},
+		membertest.Session, 0, nil))
+	require.Equal(t, protocol.ReasonInstances, refused(e))
+	require.Equal(t, protocol.ReasonInstances, refused(x.Begin(op)))
 }
 
 // TestAReshapeIsCheckedEachTime: it was proposed once, and dropped. Then members change, and another instance has not
@@ -214,7 +255,7 @@ func TestAReshapeIsCheckedEachTime(t *testing.T) {
 // for its update. After that the tune ends when the profile is applied, also if another one has replaced it since.
 func TestAProfileIsReplacedOnceAllMembersKnowProfiles(t *testing.T) {
 	config := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}, Profile: protocol.Profile{Version: 1}}
-	leader := &protocol.Status{Self: 1, Role: protocol.Leader, Leader: 1, Config: config}
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: config}
 	applied := appliedAt(0, config)
 	old := true
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied,

@@ -35,6 +35,19 @@ func (v *MemberView) first() *protocol.Status {
 	return v.Instances[i]
 }
 
+// settled reports whether what is applied is of the active instances, all of which have the first one's members, and no
+// other number of them is about to be active.
+func (v *MemberView) settled() bool {
+	at, configs := v.Applied.At()
+	return !v.crossing() && at.Reshape == 0 && member.Settled(&v.first().Config, configs)
+}
+
+// crossing reports whether a seal is between what is applied and the active instances.
+func (v *MemberView) crossing() bool {
+	at, _ := v.Applied.At()
+	return at.Points[0].Instance != v.first().Instance
+}
+
 // Request is an operation at the member that an operator asked. It is sent to the leader of the
 // first instance. It is tried again after a refusal that is passing, for example when there is no
 // leader, or when another change is not complete. It is done when it shows on this member. It is a

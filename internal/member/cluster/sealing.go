@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
@@ -14,7 +13,7 @@ import (
 func (e *Execution) seal(v *MemberView) ExecutionStep {
 	first, s := v.first(), e.Op.Seal
 	at, configs := v.Applied.At()
-	settled := at.Reshape == 0 && !first.Config.Joint() && member.Settled(&first.Config, configs)
+	settled := v.settled() && !first.Config.Joint()
 	earlier := mayNotSwitch(&first.Config, e.cfg.Self, v.Version)
 	switch {
 	case s.Instances < 1 || s.Instances > order.MaxInstances || s.Instances > 1 && !s.Merged || at.Keyed:

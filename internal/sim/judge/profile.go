@@ -22,9 +22,12 @@ func (c *Court) decideProfile(j *Instance, p *protocol.Profile) error {
 // textOf is the content of a profile.
 func textOf(p *protocol.Profile) string { return p.Core + " " + p.Values.String() }
 
-// Grows judges that the log of one instance gets others only once it has a profile: before that, a member may run an
-// earlier version, which ignores the change.
-func (c *Court) Grows(instances int) error {
+// Grows judges that the log of one instance gets others only if its core can be merged, and once it has a profile:
+// before that, a member may run an earlier version, which ignores the change.
+func (c *Court) Grows(instances int, merges bool) error {
+	if instances > 1 && !merges {
+		return fmt.Errorf("the log gets %d instances of a core that cannot be merged", instances)
+	}
 	if c.rules.Single && instances > 1 && c.Profiles.Last() == 0 {
 		return fmt.Errorf("the log gets %d instances before it has a profile", instances)
 	}

@@ -187,7 +187,6 @@ func (m *Member) tune(p *protocol.Profile) {
 	}
 	m.tuning, m.tunedTo = m.tuning.Under(p.Values), p.Version
 	m.Operations.Config.Tune(&m.tuning)
-	m.Operations.Config.Grows = m.Own.mergesWith(m.Own.CoreOf(p))
 	m.Links.Tune(m.tuning.Election)
 	m.Body.machine.Tune(&m.tuning)
 	for _, s := range m.InForce {

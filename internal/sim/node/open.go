@@ -162,8 +162,8 @@ func build(m *Member, meta member.Meta, skip protocol.Position) {
 	m.Proposals = intake.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands,
 		MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: *s.proposingOf(s.CoreOf(&meta.Config.Profile)),
 		Mutant: s.MutantName()}
-	m.Operations.Config = member.OperationConfig{Self: m.ID, Mutant: s.MutantName()}
-	m.Operations.Config.Grows = s.mergesWith(s.CoreOf(&meta.Config.Profile))
+	m.Operations.Config = member.OperationConfig{Self: m.ID, Mutant: s.MutantName(),
+		Grows: func(p *protocol.Profile) bool { return s.mergesWith(s.CoreOf(p)) }}
 	m.Operations.Config.Tune(&m.tuning)
 	if m.Env.Set.Keyed {
 		m.Proposals.SetGroups(meta.Cursor.Instances())

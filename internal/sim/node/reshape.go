@@ -49,7 +49,8 @@ func (m *Member) carryOut() error {
 		}
 	}
 	for plan := m.Queue.TakePlan(); plan != nil && m.Up; plan = m.Queue.TakePlan() {
-		m.Env.Violate(m.ID, m.Env.Court.Grows(len(plan.At.Points)))
+		merges := m.Own.mergesWith(m.Own.CoreOf(&plan.Meta.Config.Profile))
+		m.Env.Violate(m.ID, m.Env.Court.Grows(len(plan.At.Points), merges))
 		changed, err := m.instances.Carry(plan)
 		m.Env.Violate(m.ID, m.instances.Check())
 		if err != nil {
