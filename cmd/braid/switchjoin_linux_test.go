@@ -2,9 +2,15 @@ package main
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // TestJoinBehindASeal: a member joins a cluster that changed its protocol.
@@ -20,4 +26,123 @@ func TestJoinBehindASeal(t *testing.T) {
 	_, _ = begin(t, "", f.args("--initial-cluster-state=existing", "--join", "http://"+c.endpoints[0])...)
 	eventually(t, "m4 is healthy", func(ctx context.Context) bool { return healthy(ctx, f.client) })
 	require.Equal(t, "a\nb", ok(t, "ctl", "--endpoints", f.client, "get", "a"))
+}
+
+// seals seals the log three times.
+func (c *trio) seals(endpoint string) {
+	c.t.Helper()
+	for _, protocol := range []string{"multi-paxos", "iss", "raft"} {
+		ok(c.t, "switch", protocol, "--json", "--endpoints", endpoint)
+		c.put(1, "sealed before", protocol)
+	}
+}
+
+// TestASnapshotOfBeforeSeals: a cluster is restored from a file that was saved before seals. Revisions continue there,
+// the log is a new one, and it is sealed again. A member that was restored from the file does not join the old cluster,
+// and one that is added there and has nothing gets its state.
+func TestASnapshotOfBeforeSeals(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
+	t.Parallel()
+	c := newTrio(t)
+	old := c.flags[1].client
+	for _, args := range []string{"put k before", "user add root:r", "lease grant 10000"} {
+		ok(t, append([]string{"ctl", "--endpoints", old}, strings.Fields(args)...)...)
+	}
+	file := filepath.Join(t.TempDir(), "before.db")
+	ok(t, "ctl", "--endpoints", old, "snapshot", "save", file)
+	c.seals(old)
+	behind := filepath.Join(t.TempDir(), "behind.db")
+	ok(t, "ctl", "--endpoints", old, "snapshot", "save", behind)
+	for name, wanted := range map[string]string{file: "k\nbefore", behind: "k\nbefore\nsealed before\nraft"} {
+		again := unstarted(t)
+		again.more = []string{"--initial-cluster-token=again"}
+		for i := 1; i <= 3; i++ {
+			ok(t, "restore", name, "--data-dir", again.flags[i].dir)
+		}
+		again.start(1, 2, 3)
+		again.healthy(2)
+		again.kill(3) // it has to follow three seals
+		endpoint := again.flags[1].client
+		require.Equal(t, wanted, ok(t, "ctl", "--endpoints", endpoint, "get", "", "--prefix"))
+		again.start(3)
+		again.healthy(3)
+		again.seals(endpoint)
+		again.kill(1, 2, 3)
+		again.start(1, 2, 3)
+		for i := 1; i <= 3; i++ {
+			again.has(i, "k", "before")
+			again.has(i, "sealed before", "raft")
+		}
+		require.Contains(t, ok(t, "ctl", "--endpoints", endpoint, "lease", "list"), "found 1 leases")
+		require.Equal(t, "root", ok(t, "ctl", "--endpoints", endpoint, "user", "list"))
+	}
+
+	f := newServeFlags(t)
+	f.name = "m4"
+	ok(t, "restore", file, "--data-dir", f.dir)
+	ok(t, "ctl", "--endpoints", old, "member", "add", "m4", "--peer-urls", "http://"+f.peer)
+	join := f.args("--initial-cluster-state=existing", "--join", "http://"+old)
+	_, _, code := do(t, "", join...)
+	require.NotZero(t, code, "it joins with a restored state")
+	require.NoError(t, os.RemoveAll(f.dir))
+	_, _ = begin(t, "", join...)
+	eventually(t, "m4 is healthy", func(ctx context.Context) bool { return healthy(ctx, f.client) })
+	require.Equal(t, "raft", ok(t, "ctl", "--endpoints", f.client, "get", "sealed before", "--print-value-only"))
+}
+
+// TestACopyOfBeforeSeals: a member's directory is replaced by a copy of it from before three seals, and its command is
+// unchanged. If the member was not started since it follows, as one that was away, and its vote counts. Otherwise it has
+// forgotten what it promised in the new instances: it stops, and a new member takes its place.
+func TestACopyOfBeforeSeals(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
+	t.Parallel()
+	for _, when := range []string{"away", "stopped", "killed", "running"} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			aCopyOfBeforeSeals(t, when)
+		})
+	}
+}
+
+func aCopyOfBeforeSeals(t *testing.T, when string) {
+	c := newTrio(t)
+	c.put(1, "k", "before")
+	for _, protocol := range []string{"iss", "craft"} { // the first seal needs all members
+		ok(t, "switch", protocol, "--json", "--endpoints", c.flags[1].client)
+	}
+	c.put(3, "large", strings.Repeat("x", 1<<16))
+	switch when {
+	case "away", "stopped":
+		require.NoError(t, c.running[3].cmd.Process.Signal(syscall.SIGTERM))
+		code, stderr := c.running[3].exit()
+		require.Zero(t, code, stderr)
+	case "killed":
+		c.kill(3)
+	}
+	copied := c.flags[3].dir + ".copy"
+	require.NoError(t, os.CopyFS(copied, os.DirFS(c.flags[3].dir)))
+	if when == "stopped" || when == "killed" {
+		c.start(3)
+		c.healthy(3)
+	}
+	c.seals(c.flags[1].client)
+	c.put(2, "x", "acknowledged")
+	if when != "away" {
+		c.has(3, "x", "acknowledged")
+		c.kill(3)
+	}
+	c.wipe(3)
+	require.NoError(t, os.Rename(copied, c.flags[3].dir))
+	c.start(3)
+	if when == "away" {
+		c.healthy(3)
+	} else {
+		c.refused(3, "")
+		c.replace(3, 1)
+	}
+	c.has(3, "x", "acknowledged")
+	c.kill(2) // its vote counts
+	c.put(3, "y", "later")
+	c.has(1, "y", "later")
+	c.has(1, "large", strings.Repeat("x", 1<<16))
 }
