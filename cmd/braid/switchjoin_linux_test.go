@@ -91,8 +91,8 @@ func TestASnapshotOfBeforeSeals(t *testing.T) {
 }
 
 // TestACopyOfBeforeSeals: a member's directory is replaced by a copy of it from before three seals, and its command is
-// unchanged. If the member was not started since it follows, as one that was away, and its vote counts. Otherwise it has
-// forgotten what it promised in the new instances: it stops, and a new member takes its place.
+// unchanged. If the member was not started since, it follows as one that was away, and its vote counts. Otherwise it
+// has forgotten what it promised in the new instances: it stops, and a new member takes its place.
 func TestACopyOfBeforeSeals(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

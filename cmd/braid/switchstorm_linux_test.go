@@ -92,13 +92,19 @@ func newStorm(t *testing.T, seed uint64, nodes int, auth bool, pace time.Duratio
 		eventually(t, "health", func(ctx context.Context) bool { return healthy(ctx, f.client) })
 	}
 	if auth {
-		for _, command := range []string{"user add root:r", "user grant-role root root", "auth enable"} {
-			ok(t, append([]string{"ctl", "--endpoints", s.flags[0].client}, strings.Fields(command)...)...)
-		}
+		enableAuth(t, s.flags[0].client)
 		s.user = []string{"--user=root:r"}
 		s.config.Username, s.config.Password = "root", "r"
 	}
 	return s
+}
+
+// enableAuth turns auth on, with the user root and the password r.
+func enableAuth(t *testing.T, endpoint string) {
+	t.Helper()
+	for _, command := range []string{"user add root:r", "user grant-role root root", "auth enable"} {
+		ok(t, append([]string{"ctl", "--endpoints", endpoint}, strings.Fields(command)...)...)
+	}
 }
 
 // endpoints are those of the members of the beginning.
