@@ -46,13 +46,14 @@ func (w *World) Decisive(members []*node.Member) bool {
 	lives := func(id uint64) bool {
 		return slices.ContainsFunc(members, func(m *node.Member) bool { return uint64(m.ID) == id })
 	}
-	quorums := w.Set.JudgeQuorums()
 	for _, c := range w.Court.All {
 		voters := slices.Concat(c.Ledger.Configurations(), w.yetToFollow(c), w.proposed(c))
-		if slices.ContainsFunc(voters, func(v *check.Voters) bool {
-			return !quorums.Reads(v, lives) || !quorums.Writes(v, lives)
-		}) {
-			return false
+		for _, quorums := range append(w.Set.possibleQuorums(), c.Ledger.Quorums) {
+			if slices.ContainsFunc(voters, func(v *check.Voters) bool {
+				return !quorums.Reads(v, lives) || !quorums.Writes(v, lives)
+			}) {
+				return false
+			}
 		}
 	}
 	return true

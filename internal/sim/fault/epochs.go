@@ -32,14 +32,19 @@ func (s *Settings) drawEpochs(d draw.Chance) {
 // of them lead. With less space, most replies to a member would be refused.
 const leastEpochInbox = 2000
 
-// chooseEpochs mostly makes epochs short, so that many of them end in a run.
+// chooseEpochs draws the settings of the run's flags.
 func (s *Settings) chooseEpochs(d draw.Chance) {
+	s.Core.Own = epochs.Setting.Set(s.Core.Own, someEpochs(d))
+}
+
+// someEpochs mostly makes epochs short, so that many of them end in a run.
+func someEpochs(d draw.Chance) protocol.EpochSettings {
 	least, ban := [...]int{4, 8, 16, 64}[d.Below(4)], 1+d.Below(4)
-	s.Core.Own = epochs.Setting.Set(s.Core.Own, protocol.EpochSettings{
+	return protocol.EpochSettings{
 		MinSlots: least, MaxSlots: least << [...]int{0, 0, 1, 4}[d.Below(4)], EqualShares: d.Yes(0.4),
 		Policy: [...]string{"simple", "backoff", "blacklist", "combined"}[d.Below(4)],
 		Ban:    ban, MaxBan: ban << d.Below(5),
-	})
+	}
 }
 
 // EpochTime is the maximal time until the slot of a proposal is reached: two epochs may have to be decided first,

@@ -76,9 +76,18 @@ func turnPlacement(w *World, v setting.Values) setting.Values {
 	}
 	w.Count(otherPlacements)
 	if common.Placement.In(v) == protocol.PlacementCode {
-		v = v.Without(common.CodeK.Name).Without(common.ExtraWhole.Name)
-		return common.Placement.Set(v, protocol.PlacementCopy)
+		return copied(v)
 	}
+	return coded(s, d, v)
+}
+
+// copied are values with placement copy, and coded are some with placement code.
+func copied(v setting.Values) setting.Values {
+	v = v.Without(common.CodeK.Name).Without(common.ExtraWhole.Name)
+	return common.Placement.Set(v, protocol.PlacementCopy)
+}
+
+func coded(s *Settings, d draw.Chance, v setting.Values) setting.Values {
 	v = common.Placement.Set(v, protocol.PlacementCode)
 	return common.ExtraWhole.Set(common.CodeK.Set(v, d.Below(s.Nodes/2+2)), d.Below(3))
 }

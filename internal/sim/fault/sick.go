@@ -51,7 +51,7 @@ func SpoilState(w *World, m *node.Member) {
 		w.Set.Nodes == 1 { // no other member has the state
 		return
 	}
-	if (w.Court.First.Core.Judged.ManyLead || w.Set.Flexible()) && !durableElsewhere(w, m) {
+	if (w.Court.First.Core.Judged.ManyLead || w.Set.mayBeFlexible()) && !durableElsewhere(w, m) {
 		return
 	}
 	w.Count(statesDamaged)

@@ -48,11 +48,13 @@ const switchMutants = "seal-"
 // drawSwitches draws whether operators change the protocol.
 func (s *Settings) drawSwitches(d draw.Chance) {
 	p := s.Protocol
-	if s.Mutant != "" && !strings.HasPrefix(s.Mutant, switchMutants) || !p.Serves() || s.Keyed || s.Flexible() ||
-		p.Quorums != nil || !p.Own.IsZero() || !d.Yes(switchShare) {
+	all := s.Flexible() || !p.Own.IsZero() // others would leave those for good
+	if s.Mutant != "" && !strings.HasPrefix(s.Mutant, switchMutants) || !p.Serves() || s.Keyed ||
+		all && s.staged() || !d.Yes(switchShare) {
 		return
 	}
 	s.Switches = true
+	s.drawTargets(targetsOfRun.Of(s.Seed), all)
 	s.Faults[faultSwitch] = s.Election * time.Duration(2+d.Below(20))
 }
 
@@ -67,7 +69,11 @@ func (s *Settings) describeSwitches() string {
 	if !s.Switches {
 		return ""
 	}
-	return fmt.Sprintf("operators change the protocol every %s\n", s.Faults[faultSwitch])
+	text := fmt.Sprintf("operators change the protocol every %s", s.Faults[faultSwitch])
+	if s.Targets.All {
+		text += fmt.Sprintf(", to all settings, quorums %s", s.Targets.Quorums)
+	}
+	return text + "\n"
 }
 
 // switchProtocol has an operator change the protocol, or two operators at the same time.
@@ -77,6 +83,10 @@ func switchProtocol(w *World) {
 		return
 	}
 	profile := l.Witness.Latest.Config.Profile
+	if w.Set.Targets.All && !w.Set.laneless(&profile) {
+		leaveLanes(w, d, &profile)
+		return
+	}
 	askSwitch(w, d, memberToAsk(w), &profile)
 	if d.Yes(0.2) {
 		askSwitch(w, d, memberToAsk(w), &profile)
@@ -96,6 +106,7 @@ func askSwitch(w *World, d draw.Chance, m *node.Member, now *protocol.Profile) {
 		s.Profile.Version--
 	}
 	w.Count(switchesAsked)
+	w.Set.Tuned = s.Profile.Values.Over(w.Set.Tuned)
 	if s.Profile.Core == w.Set.CoreOf(now).Name {
 		w.Count(switchesWithin)
 	}
@@ -125,6 +136,9 @@ func sealTo(w *World, d draw.Chance, now *protocol.Profile) *protocol.Seal {
 	} else {
 		v = v.Without(common.Leaders.Name)
 	}
+	if w.Set.Targets.All {
+		v = varied(w, to, s, v)
+	}
 	s.Profile = protocol.Profile{Version: now.Version + 1, Core: to.Name, Values: common.Order.Set(v, string(kind)),
 		Since: w.Now().Milliseconds()}
 	return s
@@ -140,7 +154,7 @@ func (s *Settings) laneless(p *protocol.Profile) bool {
 func carried(w *World, to *protocol.Info, v setting.Values) setting.Values {
 	v = to.Settings.Only(w.Set.Core.Own).Over(common.Settings.Only(v))
 	if !registry.Merged(to) {
-		v = common.Placement.Set(v.Without(common.CodeK.Name).Without(common.ExtraWhole.Name), protocol.PlacementCopy)
+		v = copied(v)
 	}
 	return v
 }

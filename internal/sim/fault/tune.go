@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Operators tune settings that all members share, while the cluster runs.
@@ -48,20 +51,30 @@ func (s *Settings) drawTunes(d draw.Chance) {
 	if s.Mutant != "" && !strings.HasPrefix(s.Mutant, tuneMutants) {
 		return
 	}
-	staged := s.Faults[faultStraggle]+s.Faults[faultPromise]+s.Faults[faultLate] > 0
+	staged := s.staged()
 	if s.Protocol.Core.Judged.Fixed || s.Protocol.Quorums != nil || !d.Yes(0.4) || staged && d.Yes(0.8) {
 		return
 	}
 	s.Faults[faultTune] = s.Election * time.Duration(1+d.Below(10))
 	s.Tunes.Follow = d.Share()
+	s.drawTunable(d)
+	if !staged && s.Nodes >= 3 && !strings.HasPrefix(s.Mutant, laneMutants) && d.Yes(leaseTunes) {
+		s.tuneLeases(d)
+	}
+}
+
+// staged reports whether a run has stories that need a certain order of events.
+func (s *Settings) staged() bool {
+	return s.Faults[faultStraggle]+s.Faults[faultPromise]+s.Faults[faultLate] > 0
+}
+
+// drawTunable draws the limits of settings that change during a run, and a load that uses lanes.
+func (s *Settings) drawTunable(d draw.Chance) {
 	s.Quickest = max(3*s.leastBeat(), s.Election/time.Duration(1+d.Below(4)))
 	s.setDrift(min(s.Drift, leaseDrift))
 	s.Core.MaxClockDrift = s.neededDrift()
 	if s.TunesLanes() && s.Load.Early+s.Load.Blind == 0 {
 		s.Load.Early, s.Load.Blind = d.Share(), d.Share()
-	}
-	if !staged && s.Nodes >= 3 && !strings.HasPrefix(s.Mutant, laneMutants) && d.Yes(leaseTunes) {
-		s.tuneLeases(d)
 	}
 }
 
@@ -133,7 +146,14 @@ func turned(w *World, d draw.Chance, now *protocol.Profile) protocol.Profile {
 	for more := true; more; more = d.Yes(0.4) {
 		v = has[d.Below(len(has))].turn(&w.Set, d, v)
 	}
-	next := now.Next(turnPlacement(w, v), w.Now().Milliseconds())
+	v = turnPlacement(w, v)
+	if core := w.Set.CoreOf(now); w.Set.Targets.All {
+		v = setting.Union(common.Settings, core.Settings).Only(v)
+		if !registry.Merged(core) {
+			v = copied(v)
+		}
+	}
+	next := now.Next(v, w.Now().Milliseconds())
 	if next.Earlier = nil; d.Yes(0.1) && next.Version > 1 {
 		next.Version--
 	}

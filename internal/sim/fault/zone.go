@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // Members have zones where quorums depend on them, and operators move members to other zones.
@@ -38,6 +39,11 @@ func (s *Settings) drawZones(d draw.Chance) {
 	if rows == 0 && zones.Count == 0 || s.Mutant != "" && !strings.HasPrefix(s.Mutant, zoneMutants) || !d.Yes(0.7) {
 		return
 	}
+	s.placeInZones(d, zones)
+}
+
+// placeInZones draws the zones of the first members, for quorums by zones if there are any.
+func (s *Settings) placeInZones(d draw.Chance, zones quorum.Zones) {
 	for i := range s.Nodes {
 		zone := i // so each zone of the quorums has a member
 		if zones.Count == 0 || i >= zones.Count {
@@ -53,8 +59,10 @@ func (s *Settings) drawZones(d draw.Chance) {
 
 // zones is the number of zones in use.
 func (s *Settings) zones() int {
-	if _, _, _, zones := s.Quorums.Parts(); zones.Count > 0 {
-		return zones.Count
+	for _, y := range []quorum.System{s.Quorums, s.Targets.Quorums} {
+		if _, _, _, zones := y.Parts(); zones.Count > 0 {
+			return zones.Count
+		}
 	}
 	return zoneNames
 }

@@ -62,9 +62,19 @@ type ClusterSettings struct {
 	OtherFlags bool
 	// Switches: operators may change the protocol.
 	Switches bool
+	// Targets are what they may change besides the core.
+	Targets TargetSettings
 	// Moves: members may get other addresses. Rots: records on disks are damaged. Both follow from the faults of the
 	// run.
 	Moves, Rots bool
+}
+
+// TargetSettings say to what logs are sealed.
+type TargetSettings struct {
+	// All: a profile behind a seal may differ in all settings, and lanes may be on before it and behind it.
+	All bool
+	// Quorums are those that some of them have; majorities: there are none.
+	Quorums quorum.System
 }
 
 // foundingSettings are the cluster's initial state, and other logs that exist.
@@ -227,12 +237,11 @@ func (s *Settings) CoreOf(p *protocol.Profile) *protocol.Info {
 	return s.Protocol.Core
 }
 
-// newCore creates the core of an instance on a member. Another core than the run's has its own settings from the
-// profile alone.
+// newCore creates the core of an instance on a member. One behind a seal has its own settings from the profile alone.
 func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 	c, core := s.Core, s.CoreOf(&rec.Base.Config.Profile)
 	c.Self, c.Instance, c.Session = self, instance, session
-	if core != s.Protocol.Core {
+	if rec.Base.Config.Profile.Core != "" {
 		var err error
 		c.Own, c.Mutant = setting.Values{}, s.mutantOf(core)
 		if c, err = common.Tuned(c, core.Settings, &rec.Base.Config.Profile); err != nil {
@@ -256,6 +265,9 @@ func (s *Settings) proposingOf(core *protocol.Info) *protocol.Proposing {
 
 // TunesLanes reports whether operators may turn lanes on and off.
 func (s *Settings) TunesLanes() bool {
+	if s.Switches && s.Targets.All {
+		return s.Quickest > 0
+	}
 	return s.Quickest > 0 && !s.Keyed && !s.Switches && s.Protocol.Core.Settings.Has(lane.On)
 }
 
@@ -286,7 +298,7 @@ func (s *Settings) derive() func(protocol.Config) protocol.Derived {
 		switch {
 		case core.Derive == nil:
 			return nil
-		case core != s.Protocol.Core:
+		case first.Profile.Core != "":
 			return core.Derive(core.Settings.Only(first.Profile.Values), first)
 		}
 		return own(first)
@@ -303,7 +315,7 @@ func (s *Settings) MutantName() mutant.Name { return mutant.Name(s.Mutant) }
 
 // deciders returns the voters of a configuration that decide.
 func (s *Settings) deciders(c *protocol.Config) quorum.Set {
-	set := s.Quorums.Decides(quorum.Of(c))
+	set := s.quorumsUnder(&c.Profile).Decides(quorum.Of(c))
 	if s.Protocol.Quorums != nil {
 		set.Need = max(s.Core.WriteQuorum, quorum.Size(len(set.Incoming)))
 	}
@@ -315,18 +327,26 @@ func (s *Settings) JudgeQuorums() check.Quorums {
 	if s.Protocol.Quorums != nil {
 		return check.Quorums{} // these are larger only because of bodies
 	}
-	return quorumsOf(&s.Quorums)
+	return QuorumsOf(&s.Quorums)
 }
 
-// quorumsOf converts quorums to the type of judges.
-func quorumsOf(q *quorum.System) check.Quorums {
+// quorumsUnder are those of instances that begin under a profile. One that names no core has those of the run's flags.
+func (s *Settings) quorumsUnder(p *protocol.Profile) quorum.System {
+	if p.Core == "" {
+		return s.Quorums
+	}
+	return quorum.Setting.In(p.Values)
+}
+
+// QuorumsOf converts quorums to the type of judges.
+func QuorumsOf(q *quorum.System) check.Quorums {
 	elect, decide, rows, zones := q.Parts()
 	return check.Quorums{Read: elect, Write: decide, Rows: rows, Zones: zones.Count, Lost: zones.Lost, Down: zones.Down}
 }
 
 // bodyQuorums returns the quorums for bodies, of the run's protocol.
 func (s *Settings) bodyQuorums() check.Quorums {
-	q := quorumsOf(&s.Quorums)
+	q := QuorumsOf(&s.Quorums)
 	if s.Protocol.Quorums != nil {
 		q.Read, q.Write = s.Core.ReadQuorum, s.Core.WriteQuorum
 	}
@@ -349,14 +369,13 @@ func (s *Settings) Rules() judge.Rules {
 	}
 }
 
-// instanceRules returns those of instances that begin under a profile. One that names no core has the quorums of the
-// run's flags.
+// instanceRules returns those of instances that begin under a profile.
 func (s *Settings) instanceRules(p *protocol.Profile) judge.InstanceRules {
 	if p.Core == "" {
 		return judge.InstanceRules{Core: s.CoreOf(p), Quorums: s.JudgeQuorums(), BodyQuorums: s.bodyQuorums()}
 	}
-	system := quorum.Setting.In(p.Values)
-	q := quorumsOf(&system)
+	system := s.quorumsUnder(p)
+	q := QuorumsOf(&system)
 	return judge.InstanceRules{Core: s.CoreOf(p), Quorums: q, BodyQuorums: q}
 }
 
@@ -368,7 +387,11 @@ func (s *Settings) instanceRules(p *protocol.Profile) judge.InstanceRules {
 // has asked for counts, decided or not: it may be decided later.
 func (s *Settings) Roomy(own *Settings) bool {
 	c := &own.Core
-	detours := s.Protocol.Core.Settings.Detours(s.Tuned.Over(c.Own))
+	table := s.Protocol.Core.Settings
+	if s.Targets.All {
+		table = registry.Settings()
+	}
+	detours := table.Detours(s.Tuned.Over(c.Own))
 	if how := wpaxos.Steal.In(c.Own); s.Protocol.Core.Settings.Has(wpaxos.Steal) && how.Policy != wpaxos.StealNever && how.After < restless {
 		return false
 	}
