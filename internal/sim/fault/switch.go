@@ -48,7 +48,7 @@ const switchMutants = "seal-"
 // drawSwitches draws whether operators change the protocol.
 func (s *Settings) drawSwitches(d draw.Chance) {
 	p := s.Protocol
-	all := s.Flexible() || !p.Own.IsZero() // others would leave those for good
+	all := s.Flexible() || !p.Own.IsZero() // other runs never come back to those
 	if s.Mutant != "" && !strings.HasPrefix(s.Mutant, switchMutants) || !p.Serves() || s.Keyed ||
 		all && s.staged() || !d.Yes(switchShare) {
 		return
@@ -83,7 +83,7 @@ func switchProtocol(w *World) {
 		return
 	}
 	profile := l.Witness.Latest.Config.Profile
-	if w.Set.Targets.All && !w.Set.laneless(&profile) {
+	if w.Set.Targets.All && !w.Set.laneless(&profile) && !w.From(targetsInRun).Yes(0.2) {
 		leaveLanes(w, d, &profile)
 		return
 	}
@@ -116,9 +116,9 @@ func askSwitch(w *World, d draw.Chance, m *node.Member, now *protocol.Profile) {
 	w.Ask(m, cluster.Operation{Kind: cluster.Switch, Seal: *s}, patience, func(error) {})
 }
 
-// sealTo draws a seal behind a profile; nil: there is none, as lanes are on.
+// sealTo draws a seal behind a profile; nil: there is none. While lanes are on, the seal is refused.
 func sealTo(w *World, d draw.Chance, now *protocol.Profile) *protocol.Seal {
-	if !w.Set.laneless(now) || now.Version == 0 {
+	if !w.Set.Targets.All && !w.Set.laneless(now) || now.Version == 0 {
 		return nil
 	}
 	core := w.Set.CoreOf(now)
