@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -58,19 +60,20 @@ const memberAnswer = 3 * time.Second
 func (f *adminFlags) call(ctx context.Context, ask func(context.Context, grpc.ClientConnInterface) error) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	config := clientv3.Config{Context: ctx, Logger: zap.NewNop(), DialTimeout: memberAnswer,
+	config := clientv3.Config{Context: ctx, Logger: zap.NewNop(),
 		DialKeepAliveTime: time.Second, DialKeepAliveTimeout: memberAnswer} // gRPC makes it ten seconds
-	config.Username, config.Password, _ = strings.Cut(f.user, ":")
 	var err error
 	if config.TLS, err = clientTLS(&f.tls); err != nil {
 		return err
 	}
 	for i, endpoint := range f.endpoints {
-		if i == len(f.endpoints)-1 {
-			config.DialTimeout = f.timeout
-		}
 		config.Endpoints = []string{endpoint}
-		if err = callMember(ctx, config, ask); status.Code(err) != codes.Unavailable || ctx.Err() != nil {
+		within := memberAnswer
+		if i == len(f.endpoints)-1 {
+			within = f.timeout
+		}
+		err = f.callMember(ctx, config, within, ask)
+		if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
 			break
 		}
 	}
@@ -84,34 +87,37 @@ func (f *adminFlags) call(ctx context.Context, ask func(context.Context, grpc.Cl
 	return errors.New(status.Convert(err).Message())
 }
 
-// callMember calls the member of a configuration. The error is Unavailable if there is no connection in time.
-func callMember(
-	ctx context.Context, config clientv3.Config, ask func(context.Context, grpc.ClientConnInterface) error,
+// callMember calls the member of a configuration. The error is Unavailable if there is no connection within a time.
+func (f *adminFlags) callMember(ctx context.Context, config clientv3.Config, within time.Duration,
+	ask func(context.Context, grpc.ClientConnInterface) error,
 ) error {
-	silent := status.Errorf(codes.Unavailable, "%s: no connection within %v", config.Endpoints[0], config.DialTimeout)
-	client, err := clientv3.New(config) // with a user it asks for a token
-	var refused rpctypes.EtcdError
-	switch {
-	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
-		return silent
-	case errors.As(err, &refused):
-		return status.Error(refused.Code(), refused.Error())
-	case err != nil:
+	client, err := clientv3.New(config)
+	if err != nil {
 		return err
 	}
 	defer client.Close()
-	connected, cancel := context.WithTimeout(ctx, config.DialTimeout)
+	connected, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	conn := client.ActiveConnection()
-	for conn.Connect(); ; {
-		state := conn.GetState()
-		if state == connectivity.Ready || state == connectivity.TransientFailure { // of which the call says why
-			return ask(ctx, conn)
+	conn.Connect()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		if state == connectivity.TransientFailure {
+			break // a call says why
 		}
 		if !conn.WaitForStateChange(connected, state) {
-			return silent
+			return status.Errorf(codes.Unavailable, "%s: no connection within %v", config.Endpoints[0], within)
 		}
 	}
+	if name, password, given := strings.Cut(f.user, ":"); given {
+		q := &pb.AuthenticateRequest{Name: name, Password: password}
+		switch r, err := pb.NewAuthClient(conn).Authenticate(ctx, q); {
+		case err == nil:
+			ctx = metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, r.Token)
+		case status.Convert(err).Message() != rpctypes.ErrorDesc(rpctypes.ErrGRPCAuthNotEnabled):
+			return err
+		}
+	}
+	return ask(ctx, conn)
 }
 
 // clientTLS is the configuration of a client by its flags; nil: they name no files.

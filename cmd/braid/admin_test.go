@@ -4,6 +4,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -42,6 +43,10 @@ func TestAChangeAsksTheNextMember(t *testing.T) {
 	refuses := startSwitchable(t, map[string]any{
 		"PlanSwitch": grpcstatus.Error(codes.FailedPrecondition, "braid: switch: no")}).endpoint
 	toDo := "braid switch: to do: tune lanes=false\nbraid switch: to do: seal the log, and begin iss under profile 4\n"
+	began := time.Now()
+	_, stderr, _ := call("switch", "iss", "--endpoints="+down+","+down, "--user=root:r")
+	require.Contains(t, stderr, "connection refused")
+	require.Less(t, time.Since(began), 2*time.Second)
 	for _, c := range []struct {
 		endpoints      []string
 		stdout, stderr string
