@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -145,4 +146,70 @@ func aCopyOfBeforeSeals(t *testing.T, when string) {
 	c.put(3, "y", "later")
 	c.has(1, "y", "later")
 	c.has(1, "large", strings.Repeat("x", 1<<16))
+}
+
+// TestALearnerFollowsSeals: a learner has what is written behind seals, and becomes a voter there.
+func TestALearnerFollowsSeals(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
+	t.Parallel()
+	c := newTrio(t)
+	endpoint := c.flags[1].client
+	f := newServeFlags(t)
+	f.name = "m4"
+	added := ok(t, "ctl", "--endpoints", endpoint, "member", "add", "m4", "--learner", "--peer-urls", "http://"+f.peer)
+	join := f.args("--initial-cluster-state=existing", "--join", "http://"+endpoint)
+	learner, _ := begin(t, "", join...)
+	hasSealed := func() {
+		t.Helper()
+		eventually(t, "the learner has what is behind the seals", func(context.Context) bool {
+			value, _, _ := do(t, "", "ctl", "--endpoints", f.client, "get", "sealed before", "--consistency=s",
+				"--print-value-only")
+			return value == "raft"
+		})
+	}
+	eventually(t, "a switch", func(context.Context) bool { // refused while the learner has not linked
+		_, _, code := do(t, "", "switch", "iss", "--endpoints", endpoint)
+		return code == 0
+	})
+	c.seals(endpoint)
+	hasSealed()
+	kill(t, learner.cmd.Process.Pid) // it comes back behind seals
+	<-learner.ended
+	ok(t, "ctl", "--endpoints", endpoint, "del", "sealed before")
+	c.seals(endpoint)
+	_, _ = begin(t, "", join...)
+	hasSealed()
+	id := strings.Fields(added)[1]
+	eventually(t, "the learner is promoted", func(context.Context) bool {
+		_, _, code := do(t, "", "ctl", "--endpoints", endpoint, "member", "promote", id)
+		return code == 0
+	})
+	c.seals(endpoint)
+	c.kill(3)
+	require.Equal(t, "raft", ok(t, "ctl", "--endpoints", f.client, "get", "sealed before", "--print-value-only"))
+}
+
+// TestSwitchesGoOnWithAPausedLeader: a leader that does not run holds up no switch, and follows when it runs again.
+func TestSwitchesGoOnWithAPausedLeader(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
+	t.Parallel()
+	c := up(t, dataDir(t))
+	endpoints := strings.Join(c.endpoints, ",")
+	ok(t, "switch", "multi-paxos", "--endpoints", endpoints) // the first seal needs all members
+	for _, protocol := range []string{"iss", "raft", "multi-paxos"} {
+		leader := c.leader()
+		require.NoError(t, syscall.Kill(c.pids[leader], syscall.SIGSTOP))
+		began := time.Now()
+		ok(t, "switch", protocol, "--endpoints", endpoints)
+		t.Logf("%s, without %s: %s", protocol, leader, time.Since(began))
+		var others []string
+		for name, url := range c.clients {
+			if name != leader {
+				others = append(others, url)
+			}
+		}
+		ok(t, "ctl", "--command-timeout=30s", "--endpoints", strings.Join(others, ","), "put", "k", protocol)
+		require.NoError(t, syscall.Kill(c.pids[leader], syscall.SIGCONT))
+		require.Equal(t, "k\n"+protocol, ok(t, "ctl", "--command-timeout=30s", "--endpoints", c.clients[leader], "get", "k"))
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -379,7 +380,17 @@ func (w *stormWatcher) last() int64 {
 	return w.events[len(w.events)-1].revision
 }
 
-// switchTo changes the protocol, with a kill of a member meanwhile.
+// pause stops a member for a time. It is not killed.
+func (s *storm) pause(i int, d time.Duration) {
+	s.t.Helper()
+	s.t.Logf("%s is paused for %s", s.flags[i].name, d)
+	pid := s.running[i].cmd.Process.Pid
+	require.NoError(s.t, syscall.Kill(pid, syscall.SIGSTOP))
+	s.wait(nil, d)
+	require.NoError(s.t, syscall.Kill(pid, syscall.SIGCONT))
+}
+
+// switchTo changes the protocol, with a kill or a pause of a member meanwhile.
 func (s *storm) switchTo(protocol string, victim int, after time.Duration) {
 	s.t.Helper()
 	args := append([]string{"switch", protocol, "--json", "--endpoints", strings.Join(s.endpoints(), ",")}, s.user...)
@@ -391,10 +402,14 @@ func (s *storm) switchTo(protocol string, victim int, after time.Duration) {
 	began := time.Now()
 	if victim >= 0 && victim != s.away {
 		s.wait(c.ended, after)
-		s.t.Logf("kill %s %s after the begin of a switch to %s", s.flags[victim].name, time.Since(began), protocol)
-		s.crash(victim)
-		s.wait(nil, time.Duration(s.random.IntN(1500))*time.Millisecond)
-		s.start(victim)
+		if s.random.IntN(3) == 0 {
+			s.pause(victim, time.Duration(s.random.IntN(4000))*time.Millisecond)
+		} else {
+			s.t.Logf("kill %s %s after the begin of a switch to %s", s.flags[victim].name, time.Since(began), protocol)
+			s.crash(victim)
+			s.wait(nil, time.Duration(s.random.IntN(1500))*time.Millisecond)
+			s.start(victim)
+		}
 	}
 	s.wait(c.ended, 15*time.Second)
 	select {
