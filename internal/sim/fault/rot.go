@@ -91,7 +91,10 @@ func RotSnapshot(w *World, m *node.Member) {
 			return
 		}
 	}
-	for _, k := range m.InForce {
+	for _, k := range slices.Concat(m.InForce, m.Retired) { // behind the older snapshot retired ones begin again
+		if older.Header.Cursor.Retired(k.Instance) {
+			continue
+		}
 		if base := older.Header.Base(k.Instance).Index; m.Writer.Busy() ||
 			k.Inst.Core().Status().First > base+1 || k.Asked > base {
 			return // the log is compacted further than the disk shows, or soon will be
