@@ -69,7 +69,7 @@ type Opened struct {
 	Snapshots *Snapshots
 	// Meta is that of the snapshot with which the member starts. Skip is the position up to which the state machine has
 	// already applied. Ahead: it is further than the log. Within: it is no further than the log would be if all of its
-	// entries were decided.
+	// entries were decided, also those that cells hold.
 	Meta      member.Meta
 	Skip      protocol.Position
 	Ahead     bool
@@ -179,9 +179,9 @@ func (o *Opened) read(c *Config, birth string) (err error) {
 // belongs refuses a state that is further than the log, if that is impossible. If others may have the missing part of
 // the log, it is found out when the log continues: see [apply.StateAheadError].
 func (o *Opened) belongs() error {
-	end, ok := o.Instances.End()
-	o.Within = ok && o.Skip <= end
-	if !ok || o.Within || o.config.Cells { // with cells, decisions are written to the log later
+	end, all := o.Instances.End(&o.Meta, o.logs())
+	o.Within = o.Skip <= end
+	if !all || o.Within || o.config.Cells { // with cells, decisions are written to the log later
 		return nil
 	}
 	if o.Ahead = true; o.Instances.Alone(o.config.Self) {
@@ -259,14 +259,19 @@ func lost(err error) error {
 
 // Kept is the known state of the bodies to which log and state refer. The others are dropped.
 func (o *Opened) Kept(hooks body.KeptHooks) (*body.Kept, error) {
+	k, err := body.OpenKept(o.Own.Member, o.Bodies, hooks, o.config.Machine, o.Meta.Cursor.Instances(), o.logs())
+	return k, lost(err)
+}
+
+// logs is all that the log had of instances, with what their cells hold.
+func (o *Opened) logs() []member.InstanceLog {
 	logs := o.Instances.Logs()
 	for i := range logs {
 		if accepted := o.accepted(&logs[i]); accepted != nil {
 			logs[i].Accept(accepted)
 		}
 	}
-	k, err := body.OpenKept(o.Own.Member, o.Bodies, hooks, o.config.Machine, o.Meta.Cursor.Instances(), logs)
-	return k, lost(err)
+	return logs
 }
 
 // accepted is what reads the entry in a cell of an instance; nil: none.

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/braidlog/braid/protocol"
@@ -37,6 +38,27 @@ func (l *InstanceLog) Accept(accepted func(protocol.Cell) (protocol.Entry, bool)
 		}
 	}
 }
+
+// Leads is the entries after an index without a gap: of the log, then of cells.
+func (l *InstanceLog) Leads(after protocol.Index) []protocol.Entry {
+	entries := l.Recovered.Entries
+	for len(entries) > 0 && entries[0].Index <= after {
+		entries = entries[1:]
+	}
+	n := 0
+	for n < len(entries) && entries[n].Index == after+protocol.Index(n)+1 {
+		n++
+	}
+	entries = entries[:n:n]
+	for _, e := range slices.SortedFunc(slices.Values(l.Accepted), byIndex) {
+		if e.Index == after+protocol.Index(len(entries))+1 {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+func byIndex(a, b protocol.Entry) int { return cmp.Compare(a.Index, b.Index) }
 
 // Holds reports whether a body is of an entry in the log, or in a cell.
 func (l *InstanceLog) Holds(ref *protocol.BodyRef) bool {

@@ -231,6 +231,11 @@ func (p *Planner) TakeVoid() []VoidSeal {
 // Found reports whether there are plans or void seals to be taken.
 func (p *Planner) Found() bool { return len(p.plans)+len(p.void) > 0 }
 
+// Position is where the Planner stands in the global log. Added is the last entry of an instance that it knows of.
+func (p *Planner) Position() protocol.Position { return p.order.Cursor().Position }
+
+func (p *Planner) Added(instance protocol.InstanceID) protocol.Index { return p.order.Added(instance) }
+
 // Check verifies the invariants. at is where Apply stands.
 func (p *Planner) Check(at *order.Cursor) error {
 	mine := p.order.Cursor()

@@ -139,3 +139,37 @@ func TestAMemberThatHasBegunIsClosedWhenItStarts(t *testing.T) {
 	require.Equal(t, []protocol.InstanceID{1, 2}, slices.Sorted(slices.Values(found.ended)), "two seals")
 	require.Zero(t, found.pending[2].State.Commit, "it has nothing of what was decided")
 }
+
+// TestTheEndIsWhereAllLogsLead: entries count that cells hold, as far as there is no gap, and those of instances behind
+// a seal, if the seal counts.
+func TestTheEndIsWhereAllLogsLead(t *testing.T) {
+	meta := member.Bootstrap(order.Begin(1, false), []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}})
+	meta.Config.Profile.Version = 1
+	at := func(i protocol.Index) protocol.Entry {
+		return membertest.EntryOf(i, membertest.Sealed(uint64(i), "x"))
+	}
+	log := func(entries ...protocol.Entry) protocol.Recovered { return protocol.Recovered{Entries: entries} }
+	end := func(rec protocol.Recovered, pending *Pending, accepted ...protocol.Entry) (protocol.Position, bool) {
+		f := &FoundInstances{InForce: []member.InstanceLog{{Instance: 1, Recovered: &rec, Accepted: accepted}}}
+		if pending != nil {
+			f.pending = map[protocol.InstanceID]*Pending{2: pending}
+		}
+		return f.End(&meta, f.Logs())
+	}
+	n, all := end(log(at(1)), nil, at(5), at(3), at(2))
+	require.EqualValues(t, 3, n)
+	require.True(t, all)
+
+	for version, want := range map[uint64]protocol.Position{2: 6, 3: 4} {
+		seal := protocol.Seal{Profile: protocol.Profile{Version: version, Core: "x"}, Members: meta.Config, Instances: 1}
+		sealed := protocol.NewSeal(seal)
+		sealed.Seal(3, 1, make([]byte, protocol.HeadSize))
+		behind := &Pending{recovery{Recovered: log(at(1), at(2)), instance: 2}}
+		n, all = end(log(at(1), at(2), sealed, at(4)), behind)
+		require.Equal(t, want, n, "version %d", version)
+		require.False(t, all)
+	}
+	cut := &Pending{recovery{Recovered: log(at(8), at(9)), instance: 2}}
+	n, _ = end(log(at(1)), cut)
+	require.EqualValues(t, 1, n, "it goes on from a snapshot that is gone")
+}

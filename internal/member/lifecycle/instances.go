@@ -390,23 +390,27 @@ func (n *Instances[I]) Check() error {
 	return nil
 }
 
-// End is where the global log would stand if all entries were decided that a member's log has; ok is false if that is
-// not known, because instances begin that are not active yet.
-func (f *FoundInstances) End() (end protocol.Position, ok bool) {
-	if len(f.pending) > 0 || f.cursor.Keyed || f.cursor.Reshape != 0 {
+// End is where the global log would stand if all entries were decided that a member's logs have, after the snapshot
+// with this meta. all is false if it might stand further: instances begin on the way, of which it may have more.
+func (f *FoundInstances) End(meta *member.Meta, logs []member.InstanceLog) (end protocol.Position, all bool) {
+	p := apply.NewPlanner(meta)
+	if p == nil {
 		return 0, false
 	}
-	o := order.New(f.cursor.Clone())
-	for _, log := range f.InForce {
-		o.Add(log.Instance, log.Recovered.Entries)
-	}
-	for _, p := range o.Next(nil) {
-		if p.Plan != nil {
-			return 0, false
+	all = len(f.pending) == 0 && meta.Cursor.Reshape == 0
+	active := meta.Cursor.Instances()
+	for len(active) > 0 {
+		for i := range logs {
+			if l := &logs[i]; slices.Contains(active, l.Instance) {
+				p.Committed(l.Instance, l.Leads(p.Added(l.Instance)))
+			}
+		}
+		active = nil
+		for plan := p.Take(); plan != nil; plan = p.Take() {
+			active, all = append(active, plan.Begin...), false
 		}
 	}
-	at := o.Cursor()
-	return at.Position, o.Sealing() == nil
+	return p.Position(), all
 }
 
 // Alone reports whether a member was the only voter in every membership that its log has, so that nothing was ever
