@@ -100,6 +100,7 @@ type hostedLead struct {
 // hostedRetired is the end of an instance that is retired.
 type hostedRetired struct {
 	endsAt time.Duration // when the instance may end; 0: it is not retired
+	bytes  int64         // what had been applied when it was retired
 	ended  bool          // its log is given up
 }
 
@@ -207,7 +208,7 @@ func (h *Hosted) end() bool {
 			h.turn.Departed, h.turn.Tend = h.depart(), true
 		}
 	}
-	if h.retired.endsAt > 0 && h.clock.Now() >= h.retired.endsAt {
+	if h.retired.endsAt > 0 && (h.clock.Now() >= h.retired.endsAt || h.crowds()) {
 		h.endRetired()
 	}
 	h.turn.Closed, h.seal.tell = h.seal.tell, false

@@ -51,13 +51,21 @@ func (h *Hosted) removeGroups() (groups []*intake.ReadGroup) {
 // Retire ends what this member does through the instance, which is not active any more. Another instance is to take
 // the batches again, and read indexes are to be asked for again for the groups. It is called within a turn.
 func (h *Hosted) Retire() (batches []*intake.Batch, groups []*intake.ReadGroup) {
-	h.retired.endsAt = h.clock.Now() + retiredFor*h.cfg.Election
+	h.retired.endsAt, h.retired.bytes = h.clock.Now()+retiredFor*h.cfg.Election, h.happened.AppliedBytes
 	return h.inst.Retire(), h.removeGroups()
 }
 
-// retiredFor is how many election timeouts a retired instance stays for members that are a little
-// behind. Later they need a snapshot.
+// retiredFor is how many election timeouts a retired instance stays for members that are a little behind. Later they
+// need a snapshot. All that is written to the log meanwhile stays too, so that is bounded: see crowds.
 const retiredFor = 10
+
+// crowds reports whether more was applied since the instance was retired than log is kept for members that catch up,
+// and snapshots stand for the instance's log.
+func (h *Hosted) crowds() bool {
+	saved := h.happened.Saved
+	return h.happened.AppliedBytes-h.retired.bytes > h.cfg.KeepLogBytes &&
+		saved.Oldest.Retired(h.cfg.Instance) && saved.Newest.Retired(h.cfg.Instance)
+}
 
 // endRetired ends an instance that is retired and has stayed long enough. Its log is given up, and
 // what only its log needs. If a snapshot is from before the instance was retired, this member needs
