@@ -103,14 +103,15 @@ func (j *judge) seals(n *Node, e *protocol.Effects, codec *protocol.Codec) {
 	}
 }
 
-// behindSeal judges an entry that is decided: behind a seal that may count there are only no-ops.
+// behindSeal judges an entry that is decided: behind a seal that may count there are only no-ops, and what was proposed
+// in an earlier term than the seal. A leader that finds both in what others have accepted proposes both again.
 func (j *judge) behindSeal(n *Node, e *protocol.Entry) {
 	switch {
 	case j.void[e.Index]:
 	case e.Kind == protocol.EntrySeal && j.sealed.Index == 0:
 		j.sealed = *e
 	case j.sealed.Index == 0 || e.Index <= j.sealed.SealedAt():
-	case e.Kind != protocol.EntryNoop && e.Kind != protocol.EntryEmpty:
+	case e.Kind != protocol.EntryNoop && e.Kind != protocol.EntryEmpty && e.Term >= j.sealed.Term:
 		j.t.Fatalf("member %s commits %d, %s, behind the seal %d", n.ID, e.Index, e.Kind, j.sealed.Index)
 	}
 }
