@@ -52,6 +52,20 @@ const (
 	MutantAnyBirth          mutant.Name = "birth-unchecked"
 	MutantAdoptNothing      mutant.Name = "birth-not-adopted"
 	MutantAnyLineage        mutant.Name = "lineage-unchecked"
+	MutantBeginUnclosed     mutant.Name = "seal-begin-unclosed"
+	MutantEndsUnnamed       mutant.Name = "seal-ends-unnamed"
+	MutantSnapshotByIndex   mutant.Name = "seal-snapshot-by-index"
+	MutantNumberedAgain     mutant.Name = "seal-numbered-again"
+	MutantSealsForget       mutant.Name = "seal-forgets-sessions"
+	MutantSealUnanswered    mutant.Name = "seal-unanswered"
+)
+
+// The mutants that scripts find (lifecycle/testdata/verdict): no member proposes a seal that only the verdict refuses.
+const (
+	// MutantAnyVersion has a seal count whatever profile it replaces. MutantFirstMembers has one count although an
+	// instance besides the first one has other members.
+	MutantAnyVersion   mutant.Name = "seal-any-version"
+	MutantFirstMembers mutant.Name = "seal-first-members"
 )
 
 // Clusters in which several of them are found.
@@ -147,5 +161,15 @@ var Mutants = [...]mutant.Info{
 		Does: "a member that joins keeps its empty state, although the cluster began with another"},
 	{Name: MutantAnyLineage, Where: "Register",
 		Does: "a member whose log is of another lineage is taken for one of this log"},
+	{Name: MutantBeginUnclosed, Where: "Instances",
+		Does: "instances begin behind a seal, and the old ones are not closed"},
+	{Name: MutantEndsUnnamed, Where: "Instances", Does: "the first records behind a seal do not say which instances ended"},
+	{Name: MutantSnapshotByIndex, Where: "SnapshotIntake",
+		Does: "a snapshot is behind if its index is, whatever was sealed between"},
+	{Name: MutantNumberedAgain, Where: "Proposals",
+		Does: "a batch that is proposed again, through another instance, has other numbers"},
+	{Name: MutantSealsForget, Where: "Applier", Does: "behind a seal no one knows which proposals took effect before it"},
+	{Name: MutantSealUnanswered, Where: "Hosted",
+		Does: "a member that takes part in an instance that others have closed gets no answer"},
 	{Name: MutantOfferEarly, Where: "StateExchange", Does: "instances are offered a snapshot before it is on the disk"},
 }

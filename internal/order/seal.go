@@ -25,6 +25,9 @@ type OpenSeal struct {
 // ready reports whether everything is there up to the place of a seal in this log, the first one whose slot in the
 // round is not filled.
 func (n *Niagara) ready(s *instanceLog, e *protocol.Entry) bool {
+	if n.Mutant == MutantSealPassed {
+		return true
+	}
 	if n.alone {
 		return s.added >= e.SealedAt()
 	}
@@ -81,6 +84,9 @@ func (n *Niagara) Seal(counts bool) *Placed {
 	before := n.ends()
 	n.position++
 	n.logs, n.seals, n.over = nil, nil, false
+	if first := before[0].Instance; n.Mutant == MutantNumberAgain && first > protocol.FirstInstance {
+		n.fresh = first
+	}
 	n.next, n.round, n.reshape, n.alone = 0, 0, 0, !s.Merged
 	at := Point{}
 	if s.Merged {

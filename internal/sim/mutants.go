@@ -117,7 +117,7 @@ func (h *Hunt) search(first, last uint64, stop <-chan struct{}) (Failure, error)
 			return Failure{}, err
 		}
 		f := slices.MinFunc(sum.Failed, func(a, b Failure) int { return cmp.Compare(a.Seed, b.Seed) })
-		c.Mutant = ""
+		c.Mutant = fault.Unbroken(h.Name)
 		if Run(c.Options(f.Seed)).Violation == nil {
 			return f, nil
 		}

@@ -232,11 +232,26 @@ func (a *Applier) seal() bool {
 	if s == nil {
 		return false
 	}
-	if sealed := a.order.Seal(s.Counts(a.Configs())); sealed != nil {
-		a.reshape(sealed.Plan)
+	if sealed := a.order.Seal(verdict(&s.Seal, a.Configs(), a.mutant)); sealed != nil {
+		if a.reshape(sealed.Plan); a.mutant == member.MutantSealsForget {
+			a.sessions = NewSessions(nil)
+		}
 		a.passed = append(a.passed, memberships{configs: a.Configs(), lead: a.lead})
 	}
 	return true
+}
+
+// verdict reports whether a seal counts where the active instances have these memberships.
+func verdict(s *protocol.Seal, configs []protocol.Config, m mutant.Name) bool {
+	switch m {
+	case member.MutantFirstMembers:
+		configs = configs[:1]
+	case member.MutantAnyVersion:
+		any := *s
+		any.Profile.Version = configs[0].Profile.Version + 1
+		s = &any
+	}
+	return s.Counts(configs)
 }
 
 // begun collects what was committed by instances that have begun by now. It reports whether there was

@@ -3,6 +3,7 @@ package instance
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -37,7 +38,7 @@ func (in *Instance) close() { in.held = nil }
 // a snapshot. A member that is only a moment behind learns from the leader that the seal is decided. One that knows as
 // much to be committed as this member, as a closed leader that sends heartbeats, needs none.
 func (h *Hosted) noteBehind(inputs []protocol.Input) {
-	if !h.seal.closed || h.retired.endsAt == 0 || h.clock.Now()-h.seal.at < h.cfg.Election {
+	if !h.seal.closed || h.retired.endsAt == 0 || h.cfg.Mutant == member.MutantSealUnanswered || h.clock.Now()-h.seal.at < h.cfg.Election {
 		return
 	}
 	for _, in := range inputs {

@@ -25,7 +25,7 @@ type Proposals struct {
 	// Held is called when a command begins to wait for others. What is applied is to be looked at soon, after the call:
 	// see Applied. It may be nil if no one proposes commands with tokens.
 	Held   func()
-	Mutant mutant.Name // low-passes-unsettled, withdraw-sent
+	Mutant mutant.Name // low-passes-unsettled, withdraw-sent, seal-numbered-again
 
 	queue batchQueue
 	// groups are the instances of a keyed order, and queues what waits for each; empty if the order is not keyed. Then
@@ -356,6 +356,10 @@ func (p *Proposals) TakeFor(instance protocol.InstanceID) *Batch {
 // numbered gives a batch its numbers as an instance takes it.
 func (p *Proposals) numbered(b *Batch, taker protocol.InstanceID) *Batch {
 	if b != nil {
+		if p.Mutant == member.MutantNumberedAgain && b.turn > 0 && b.taker != taker {
+			p.numbersOf(b).settle(b)
+			b.turn = 0
+		}
 		b.taker = taker
 		p.numbersOf(b).assign(b, p.Mutant == member.MutantLowEarly)
 	}

@@ -59,7 +59,7 @@ type Instances[I any] struct {
 	// Dropped counts the messages that no instance was there for.
 	Dropped uint64
 
-	Mutant mutant.Name // weave-forget-pending
+	Mutant mutant.Name // weave-forget-pending, seal-begin-unclosed, seal-ends-unnamed
 }
 
 // InstancesHost is what Instances asks of the member around it.
@@ -239,7 +239,11 @@ func (n *Instances[I]) Carry(p *apply.PlannedAt) (changed bool, err error) {
 	case slices.Contains(shape, n.ids[0]):
 		return true, n.carry(p, false)
 	}
-	n.sealing, n.open, n.first = p, n.ids, n.host.First(n.inForce[0])
+	n.first = n.host.First(n.inForce[0])
+	if n.Mutant == member.MutantBeginUnclosed {
+		return true, n.carry(p, true)
+	}
+	n.sealing, n.open = p, n.ids
 	for _, i := range n.inForce {
 		n.host.Close(i)
 	}
@@ -271,7 +275,7 @@ func (n *Instances[I]) carry(p *apply.PlannedAt, sealed bool) error {
 			continue
 		}
 		base := p.Meta.Base(id)
-		if sealed {
+		if sealed && n.Mutant != member.MutantEndsUnnamed {
 			base.Ended = n.endedBy(p)
 		}
 		i, beginning, err := n.begin(base, id, p, sealed)

@@ -14,6 +14,7 @@ import (
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/member/membertest"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -30,7 +31,8 @@ type planned struct {
 	instances *Instances[protocol.InstanceID]
 	host      *mail
 	sm        *membertest.History
-	version   uint64 // of the profile with which the log begins
+	config    protocol.Config // with which the log begins, or behind the last seal that was carried out
+	mutant    mutant.Name
 }
 
 // start begins with the instances of the first moment.
@@ -43,14 +45,17 @@ func (s *planned) start() {
 	for _, id := range s.begin.Cursor.Instances() {
 		found.InForce = append(found.InForce, member.InstanceLog{Instance: id})
 	}
+	s.applier.Break(s.mutant)
+	s.queue.Plans.Break(s.mutant)
 	s.instances = NewInstances[protocol.InstanceID](found)
+	s.instances.Mutant = s.mutant
 	s.host = &mail{got: map[protocol.InstanceID][]uint64{}}
 	require.NoError(s.t, s.instances.Start(s.host))
 }
 
 // entry makes an entry of a word: b a batch, c7 a membership with member 7, s5 a skip to round 5, r4 a
 // reshape to 4 instances, x4 a seal before 4 merged instances, x0 one before a single instance, each under the next
-// profile.
+// profile; y4 and y0 the same for an operator who knows an earlier profile.
 func (s *planned) entry(instance protocol.InstanceID, word string) {
 	n := 0
 	if len(word) > 1 {
@@ -71,10 +76,14 @@ func (s *planned) entry(instance protocol.InstanceID, word string) {
 		e = protocol.NewSkip(protocol.Round(n))
 	case 'r':
 		e = protocol.NewReshape(n)
-	case 'x':
-		e = protocol.NewSeal(protocol.Seal{Profile: protocol.Profile{Version: s.version + 1,
+	case 'x', 'y':
+		version := s.config.Profile.Version + 1
+		if word[0] == 'y' {
+			version--
+		}
+		e = protocol.NewSeal(protocol.Seal{Profile: protocol.Profile{Version: version,
 			Core: fmt.Sprint("core of ", n)},
-			Members:   s.begin.Config,
+			Members:   s.config,
 			Instances: max(1, n), Merged: n > 0})
 	}
 	e.Seal(index, 1, make([]byte, protocol.HeadSize))
@@ -134,8 +143,8 @@ func (s *planned) closed(id protocol.InstanceID) string {
 	if plan == nil {
 		return s.asked()
 	}
-	core := plan.Meta.Config.Profile.Core
-	return fmt.Sprintf("carried out: instances %v, core %q\n", plan.At.Instances(), core) + s.asked()
+	s.config = plan.Meta.Config
+	return fmt.Sprintf("carried out: instances %v, core %q\n", plan.At.Instances(), s.config.Profile.Core) + s.asked()
 }
 
 // apply lets the state machine apply at most so many of the items that wait. It stops at a snapshot.
@@ -191,9 +200,13 @@ func (s *planned) run(d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "begin":
 		members := []protocol.Member{{ID: 1}}
-		*s = planned{t: s.t, begin: member.Bootstrap(order.Begin(s.number(words[0]), len(words) == 1), members),
-			logs: map[protocol.InstanceID][]protocol.Entry{}, version: 1}
-		s.begin.Found(protocol.Profile{Version: s.version})
+		*s = planned{t: s.t, begin: member.Bootstrap(order.Begin(s.number(words[0]), !d.HasArg("alone")), members),
+			logs: map[protocol.InstanceID][]protocol.Entry{}}
+		if d.HasArg("mutant") {
+			d.ScanArgs(s.t, "mutant", (*string)(&s.mutant))
+		}
+		s.begin.Found(protocol.Profile{Version: 2})
+		s.config = s.begin.Config
 		s.start()
 	case "restart":
 		s.start()

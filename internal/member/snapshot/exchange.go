@@ -51,9 +51,12 @@ type StateExchange struct {
 	merging *mergingOffer // nil: no snapshot is being merged
 }
 
-// NewStateExchange returns a StateExchange. mutant is for tests: snapshot-before-durable, any-state, lineage-unchecked.
+// NewStateExchange returns a StateExchange. mutant is for tests: snapshot-before-durable, any-state, lineage-unchecked,
+// seal-snapshot-by-index.
 func NewStateExchange(host ExchangeHost, election time.Duration, mutant mutant.Name) *StateExchange {
-	return &StateExchange{host: host, Election: election, mutant: mutant}
+	x := &StateExchange{host: host, Election: election, mutant: mutant}
+	x.intake.mutant = mutant
+	return x
 }
 
 // Ask has the state as it is now sent to a member. o is what the instance says whose leader has no

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
 )
 
@@ -14,6 +15,8 @@ type SnapshotIntake struct {
 	got   order.Cursor // of the newest that was taken and is durable
 	// Taken counts those that were taken.
 	Taken uint64
+
+	mutant mutant.Name
 }
 
 // SnapshotVerdict is what becomes of a snapshot that is offered.
@@ -41,7 +44,7 @@ func (i *SnapshotIntake) Offer(have *order.Cursor, want bool, o *member.Snapshot
 	case i.under:
 		return IntakeWait
 	case want:
-	case !newest.Before(&o.Cursor):
+	case !i.before(newest, &o.Cursor):
 		return IntakeKnown
 	case o.Instance != 0 && o.After > 0 && newest.Point(o.Instance).Index >= o.After:
 		return IntakeLog
@@ -49,6 +52,14 @@ func (i *SnapshotIntake) Offer(have *order.Cursor, want bool, o *member.Snapshot
 	i.under = true
 	i.Taken++
 	return IntakeTake
+}
+
+// before reports whether a place is behind another one.
+func (i *SnapshotIntake) before(have, other *order.Cursor) bool {
+	if i.mutant == member.MutantSnapshotByIndex {
+		return have.Points[0].Index < other.Points[0].Index
+	}
+	return have.Before(other)
 }
 
 // Done ends what Offer allowed. got is where the snapshot stands that is durable now, nil if none

@@ -30,6 +30,7 @@ const (
 	MutantUsedUnheard    protocol.Mutant = "iss-used-unheard"
 
 	MutantProfileForgotten protocol.Mutant = "iss-profile-forgotten"
+	MutantSealAtEntry      protocol.Mutant = "iss-seal-at-entry"
 	MutantSealPassed       protocol.Mutant = "iss-seal-passed"
 	MutantClosedTakesPart  protocol.Mutant = "iss-closed-takes-part"
 )
@@ -61,6 +62,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantElectTooFew,
 		Does: "a segment is revoked, and a read asked, with as many as decide, not as many as elect (--quorums)",
 		In:   mutant.Cluster{Nodes: 5, Settings: setting.MustParse("quorums=4/2")}},
+	{Name: MutantSealAtEntry, Does: "a seal ends the log where it stands, not at the end of its epoch"},
 	{Name: MutantLogUnsent, Does: "a leader sends nothing that its log has to members that are slower than a quorum"},
 }
 

@@ -94,6 +94,9 @@ func (s *ISS) proposeSeal(b *broadcast) {
 	if s.sealable(s.seal.under) && !s.sealProposed() {
 		sealed := *e
 		sealed.Low, s.seal.proposed = uint64(s.epoch.Last), b.seg.After(b.prop.End)
+		if s.cfg.Mutant == MutantSealAtEntry {
+			sealed.Low = 0
+		}
 		b.propose(sealed)
 	}
 }

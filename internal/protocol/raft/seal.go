@@ -44,9 +44,10 @@ func (r *Raft) sealed(in protocol.Sealed) {
 // sealable reports whether an EntrySeal may come next: no change is under way, and no lane is open, which would end
 // with it.
 func (r *Raft) sealable() bool {
-	return r.members.At <= r.commit && !r.members.Config.Joint() && r.commit >= r.lead.first &&
-		!lane.On.In(r.cfg.Own) &&
-		r.lanes.Waiting(r.seeLanes()) == nil
+	if r.members.At > r.commit || r.members.Config.Joint() || r.commit < r.lead.first {
+		return false
+	}
+	return r.cfg.Mutant == lane.MutantSealedOpen || !lane.On.In(r.cfg.Own) && r.lanes.Waiting(r.seeLanes()) == nil
 }
 
 // heedsClosed reports whether a message means something to a closed core: its answer tells that the log is sealed, or a

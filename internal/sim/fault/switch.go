@@ -42,15 +42,28 @@ var (
 	switchesWithin = count.New("switches_to_the_same_core", "switches to the same core", count.Bodiless)
 )
 
-// switchMutants begins the names of the mutants that switches find.
+// switchMutants is in the names of the mutants that switches find. Searches for these have switches in all runs, and
+// those for others in none.
 const switchMutants = "seal-"
+
+// noSwitchMutant breaks nothing, in runs like those of the mutants that switches find.
+const noSwitchMutant = switchMutants + "none"
+
+// Unbroken is the name of a mutant that breaks nothing, in runs like those of another mutant.
+func Unbroken(mutant string) string {
+	if strings.Contains(mutant, switchMutants) {
+		return noSwitchMutant
+	}
+	return ""
+}
 
 // drawSwitches draws whether operators change the protocol.
 func (s *Settings) drawSwitches(d draw.Chance) {
 	p := s.Protocol
+	sought := strings.Contains(s.Mutant, switchMutants)
 	all := s.Flexible() || !p.Own.IsZero() // other runs never come back to those
-	if s.Mutant != "" && !strings.HasPrefix(s.Mutant, switchMutants) || !p.Serves() || s.Keyed ||
-		all && s.staged() || !d.Yes(switchShare) {
+	if s.Mutant != "" && !sought || !p.Serves() || s.Keyed ||
+		all && s.staged() || !d.Yes(switchShare) && !sought {
 		return
 	}
 	s.Switches = true

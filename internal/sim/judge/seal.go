@@ -71,6 +71,9 @@ func (c *Court) sealed(s *counted, begins []uint64) error {
 	return errors.Join(c.Profiles.Decide(first.Profile.Version, textOf(&first.Profile)), c.configureEnded(c.First))
 }
 
+// Sealed reports whether the instance begins behind a seal.
+func (j *Instance) Sealed() bool { return j.sealed }
+
 // Begins judges the base of an instance behind a seal on a member: at its beginning all have the membership and the
 // profile that the seal says.
 func (j *Instance) Begins(base *protocol.Base) error {

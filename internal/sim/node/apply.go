@@ -62,7 +62,7 @@ func beginApplying(m *Member, meta member.Meta, skip protocol.Position) {
 	a.toApply, a.toLoops, a.toPlans = line{m: m}, line{m: m}, line{m: m}
 	a.Queue.Limit = m.Own.ApplyBytes
 	if a.Queue.Plans = apply.NewPlanner(&meta); a.Queue.Plans != nil {
-		a.Queue.Plans.Mutant = m.Own.MutantName()
+		a.Queue.Plans.Break(m.Own.MutantName())
 	}
 	a.Progress = apply.NewApplied(m.Applier)
 	a.Progress.Break(m.Own.MutantName())

@@ -74,6 +74,7 @@ func (m *Member) open(r *Running, dir *datadir.Opened) error {
 	if err := r.instances.Start(instancesHost{m, r}); err != nil {
 		return err
 	}
+	m.Env.Violate(m.ID, m.judgeEnded(r, dir.Instances.InForce))
 	r.Handshakes.Begin(m.Clock(), m.Env.Set.Election, dir.Instances.InForce, m.Given)
 	r.silent = r.Handshakes.Waits(m.Clock()) > 0
 	return judgeRetired(m, r)

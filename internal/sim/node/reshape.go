@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/braidlog/braid/internal/member"
@@ -71,8 +72,31 @@ func (m *Member) carried(plan *apply.PlannedAt) {
 		m.Env.Count(reshapedAhead)
 	}
 	m.Env.Tracef("%s   has instances %v from round %d on", m.ID, plan.At.Instances(), round)
+	m.judgeClosed()
 	m.Env.Observer.Reshaped(m, plan.At.Position, len(plan.At.Points), len(plan.Begin) > 0)
 	m.relink()
+}
+
+// judgeClosed judges that a member that has begun takes no part in the instances that a seal ended (W4).
+func (m *Member) judgeClosed() {
+	for _, s := range m.Retired {
+		if m.instances.Sealed(s.Instance) && s.Inst.Core().Status().Sealed != protocol.SealClosed {
+			m.Env.Violate(m.ID, fmt.Errorf("W4: it has begun, and takes part in instance %d", s.Instance))
+		}
+	}
+}
+
+// judgeEnded judges the same of a member that starts: first records behind a seal close the instances before it.
+func (m *Member) judgeEnded(r *Running, found []member.InstanceLog) error {
+	for _, c := range m.Env.Court.All {
+		for i := range found {
+			if old := &found[i]; c.Sealed() && r.instances.Pending(c.ID) && old.Instance < c.ID && !old.Closed {
+				return fmt.Errorf("W4: its log has the beginning of instance %d, and it takes part in instance %d", c.ID,
+					old.Instance)
+			}
+		}
+	}
+	return nil
 }
 
 // closed is called when an instance is closed that a seal ends. The last one lets the others begin.

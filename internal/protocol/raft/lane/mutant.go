@@ -24,6 +24,7 @@ const (
 	MutantCutUnseen      protocol.Mutant = "lane-cut-unseen"
 	MutantOffUnfenced    protocol.Mutant = "tune-lanes-unfenced"
 	MutantOpenOff        protocol.Mutant = "tune-lanes-open"
+	MutantSealedOpen     protocol.Mutant = "seal-lanes-open"
 	MutantNumbersAgain   protocol.Mutant = "tune-lanes-numbers"
 )
 
@@ -56,6 +57,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantOffUnfenced, Does: "a profile turns lanes off without a fence", In: three},
 	{Name: MutantOpenOff, Does: "lanes open and generations begin while lanes are off",
 		In: mutant.Cluster{Protocol: three.Protocol, Seeds: 2000}},
+	{Name: MutantSealedOpen, Does: "a leader seals the log while lanes are on", In: three},
 	{Name: MutantNumbersAgain, Does: "a lane that opens again has the numbers that it had before lanes were turned off",
 		In: three},
 	{Name: MutantRowsMajority, Does: "a member takes rows on a plain majority for accepted", In: laneRows},
