@@ -38,7 +38,8 @@ func (in *Instance) close() { in.held = nil }
 // a snapshot. A member that is only a moment behind learns from the leader that the seal is decided. One that knows as
 // much to be committed as this member, as a closed leader that sends heartbeats, needs none.
 func (h *Hosted) noteBehind(inputs []protocol.Input) {
-	if !h.seal.closed || h.retired.endsAt == 0 || h.cfg.Mutant == member.MutantSealUnanswered || h.clock.Now()-h.seal.at < h.cfg.Election {
+	if h.cfg.Mutant == member.MutantSealUnanswered || !h.seal.closed || h.retired.endsAt == 0 ||
+		h.clock.Now()-h.seal.at < h.cfg.Election {
 		return
 	}
 	for _, in := range inputs {
