@@ -101,8 +101,8 @@ func (n *Node) Tune(ctx context.Context, t Tuning) (Profile, error) {
 			err = n.r.Reshape(ctx, instances)
 		}
 		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-			if refused.Reason == protocol.ReasonProfile && t.Version == 0 {
-				continue // it was computed on a profile that another one has replaced meanwhile
+			if refused.Reason == protocol.ReasonProfile && (t.Version == 0 || errors.Is(err, ErrMaybeCommitted)) {
+				continue // another profile has replaced the one on which it was computed, or this call has
 			}
 			err = t.refused(err, refused, instances > 0)
 		}

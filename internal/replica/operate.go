@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -99,11 +100,17 @@ func (r *Replica) operate(ctx context.Context, op cluster.Operation) (err error)
 			return err
 		}
 		if leader != 0 {
-			answer := r.executeAt(ctx, leader, &q.Op)
+			lost, answer := r.executeAt(ctx, leader, q)
 			if answer != nil && r.ctx.Err() != nil {
-				answer = errors.Join(r.stopped(), answer)
+				lost, answer = false, errors.Join(r.stopped(), answer)
 			}
-			r.readView(func(v *cluster.MemberView) { q.Answered(v, answer) })
+			r.readView(func(v *cluster.MemberView) {
+				if lost {
+					q.Lost(v, answer)
+				} else {
+					q.Answered(v, answer)
+				}
+			})
 			continue
 		}
 		if err = r.pause(ctx, pause); err != nil {
@@ -112,16 +119,33 @@ func (r *Replica) operate(ctx context.Context, op cluster.Operation) (err error)
 	}
 }
 
-// executeAt has the leader carry an operation out, which may be this member.
-func (r *Replica) executeAt(ctx context.Context, leader protocol.MemberID, op *cluster.Operation) error {
+// executeAt has the leader carry an operation out, which may be this member. lost: no answer came, though ctx lasts.
+func (r *Replica) executeAt(ctx context.Context, leader protocol.MemberID, q *cluster.Request) (lost bool, err error) {
 	if leader == r.opt.Self {
-		return r.execute(ctx, *op)
+		return false, r.execute(ctx, q.Op)
 	}
-	request, err := op.Encode()
+	request, err := q.Op.Encode()
 	if err != nil {
-		return err
+		return false, err
 	}
-	return r.ask(ctx, leader, op.Kind.String(), request)
+	asked, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go r.desert(asked, cancel, q)
+	err = r.ask(asked, leader, q.Op.Kind.String(), request)
+	link := (*transport.LinkError)(nil)
+	return err != nil && ctx.Err() == nil && (asked.Err() != nil || errors.As(err, &link)), err
+}
+
+// desert ends a question to a leader that is one no more.
+func (r *Replica) desert(asked context.Context, end context.CancelFunc, q *cluster.Request) {
+	pause := r.pauses()
+	defer pause.Stop()
+	for deserted := false; r.pause(asked, pause) == nil; {
+		if r.readView(func(v *cluster.MemberView) { deserted = q.Deserted(v) }); deserted {
+			end()
+			return
+		}
+	}
 }
 
 // execute carries an operation out at this member.

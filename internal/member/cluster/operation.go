@@ -51,6 +51,10 @@ func (k OperationKind) String() string {
 // configures reports whether an operation changes the configuration.
 func (k OperationKind) configures() bool { return k == ChangeMembers || k == Tune }
 
+// repeats reports whether an operation may be asked for again if its answer was lost. A new profile and a seal have a
+// version, and of several to one version at most one counts.
+func (k OperationKind) repeats() bool { return k == Tune || k == Switch }
+
 // Encode is the operation as a request to another member.
 func (op *Operation) Encode() ([]byte, error) {
 	arg, err := json.Marshal(op.arg())

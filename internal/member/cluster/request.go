@@ -56,11 +56,14 @@ type Request struct {
 	Op  Operation
 	cfg member.OperationConfig
 
-	asking bool          // the leader was asked and has not answered
-	asked  bool          // a leader was asked
-	again  time.Duration // it is asked again no sooner
-	last   error         // why it was refused last
-	agreed time.Duration // since when the leader says that it is done; 0: it does not
+	asking bool              // the leader was asked and has not answered
+	asked  bool              // a leader was asked
+	leader protocol.MemberID // that was asked last
+	left   time.Duration     // since when another one leads, or none; 0: it leads
+	lost   error             // why no answer came to an earlier question; nil: one came to each
+	again  time.Duration     // it is asked again no sooner
+	last   error             // why it was refused last
+	agreed time.Duration     // since when the leader says that it is done; 0: it does not
 	ended  bool
 	err    error
 	watch  *apply.ConfigWatch
@@ -85,7 +88,7 @@ func (q *Request) Next(v *MemberView) (ask protocol.MemberID, done bool, err err
 	case leader == 0:
 		q.retry(v.Now, q.Op.refuse(protocol.ReasonNoLeader, 0))
 	default:
-		q.asking, q.asked = true, true
+		q.asking, q.asked, q.leader, q.left = true, true, leader, 0
 		q.beginWatch(v)
 		return leader, false, nil
 	}
@@ -109,6 +112,30 @@ func (q *Request) retry(now time.Duration, err error) {
 	q.last, q.again = err, now+q.cfg.Heartbeat/2
 }
 
+// Deserted reports whether the member that was asked has not been the leader for an election timeout, so that another
+// one may be asked. The link with a stalled member breaks much later.
+func (q *Request) Deserted(v *MemberView) bool {
+	switch {
+	case !q.Op.Kind.repeats(), !q.asking, v.Lead().Leader == q.leader:
+		q.left = 0
+	case q.left == 0:
+		q.left = max(v.Now, 1)
+	}
+	return q.left > 0 && v.Now-q.left >= q.cfg.Election
+}
+
+// Lost takes in that no answer comes, because of err. The leader may have begun.
+func (q *Request) Lost(v *MemberView, err error) {
+	q.asking = false
+	err = q.Op.Unanswered(err)
+	if !q.Op.Kind.repeats() {
+		q.ended, q.err = true, err
+		return
+	}
+	q.lost = err
+	q.retry(v.Now, err)
+}
+
 // Answered takes in what became of the operation at the leader.
 func (q *Request) Answered(v *MemberView, err error) {
 	q.asking = false
@@ -117,6 +144,8 @@ func (q *Request) Answered(v *MemberView, err error) {
 	case errors.As(err, &refused) &&
 		(passing(refused.Reason) || refused.Reason == protocol.ReasonRemoved && !v.first().Removed):
 		q.retry(v.Now, err)
+	case refused != nil && q.lost != nil && (refused.Reason != protocol.ReasonProfile || q.Op.Kind != Switch):
+		q.ended, q.err = true, errors.Join(err, q.lost)
 	case refused != nil || errors.Is(err, member.ErrMaybeCommitted):
 		q.ended, q.err = true, err
 	case err != nil: // perhaps it is carried out, and only the answer did not come
@@ -165,7 +194,7 @@ func (q *Request) End(v *MemberView) { v.Applied.Unwatch(q.watch) }
 // of err. A leader that refused may have begun before it was one no more.
 func (q *Request) Unanswered(err error) error {
 	switch {
-	case q.agreed > 0 || q.asking:
+	case q.agreed > 0 || q.asking || q.lost != nil:
 		return q.Op.Unanswered(err)
 	case q.asked:
 		return errors.Join(q.last, err)

@@ -194,3 +194,42 @@ func TestASwitchShowsOnTheMemberThatWasAsked(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, done)
 }
+
+// TestASwitchIsAskedForAgain: the member that was asked is stalled, or gone, and another one leads. A membership change
+// ends then, because a second one could be one too many.
+func TestASwitchIsAskedForAgain(t *testing.T) {
+	d := newSealing(t)
+	d.leader.Role, d.leader.Leader = protocol.Follower, 2
+	q := NewRequest(d.x.Config, Operation{Kind: Switch, Seal: d.seal}, d.v)
+	ask, _, _ := q.Next(d.v)
+	require.EqualValues(t, 2, ask)
+	d.v.Now += time.Minute
+	require.False(t, q.Deserted(d.v), "it leads")
+	d.leader.Leader = 1
+	require.False(t, q.Deserted(d.v), "it may answer that it does not lead")
+	d.v.Now += d.x.Config.Election
+	require.True(t, q.Deserted(d.v))
+	q.Lost(d.v, t.Context().Err())
+	require.ErrorIs(t, q.Unanswered(nil), member.ErrMaybeCommitted)
+	d.v.Now += d.x.Config.Heartbeat
+	ask, _, _ = q.Next(d.v)
+	require.EqualValues(t, 1, ask)
+	q.Answered(d.v, q.Op.refuse(protocol.ReasonSealing, 1))
+	require.ErrorIs(t, q.Unanswered(nil), member.ErrMaybeCommitted)
+	d.v.Now += d.x.Config.Heartbeat
+	_, _, _ = q.Next(d.v)
+	q.Answered(d.v, q.Op.refuse(protocol.ReasonEarlier, 1))
+	_, done, err := q.Next(d.v)
+	require.True(t, done)
+	require.ErrorIs(t, err, member.ErrMaybeCommitted, "the first leader may have proposed it")
+	var refused *member.RefusedError
+	require.ErrorAs(t, err, &refused)
+
+	q = NewRequest(d.x.Config, Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember,
+		Member: protocol.Member{ID: 2}}}}, d.v)
+	_, _, _ = q.Next(d.v)
+	q.Lost(d.v, t.Context().Err())
+	_, done, err = q.Next(d.v)
+	require.True(t, done)
+	require.ErrorIs(t, err, member.ErrMaybeCommitted)
+}

@@ -23,6 +23,8 @@ var (
 // ErrWithdrawn reports that the operator has withdrawn the operation.
 var ErrWithdrawn = errors.New("the operator wants it no more")
 
+var errDeserted = errors.New("the member that was asked is not the leader any more")
+
 // view returns the member's view of itself.
 func (m *Member) view() *cluster.MemberView {
 	return &cluster.MemberView{Now: m.Clock(), Instances: m.Statuses(), Applied: m.Progress, Version: m.version}
@@ -43,7 +45,7 @@ func (r *Running) Statuses() (all []*protocol.Status) {
 // Operate has an operation executed by the leader, and waits until its effect is visible here.
 func (m *Member) Operate(op cluster.Operation, patience time.Duration, answered func(*cluster.Request, error)) {
 	m.WhenAwake(func() {
-		q, waits := cluster.NewRequest(m.Operations.Config, op, m.view()), true
+		q, waits, asked := cluster.NewRequest(m.Operations.Config, op, m.view()), true, 0
 		answer := func(err error) {
 			if waits {
 				waits = false
@@ -63,13 +65,38 @@ func (m *Member) Operate(op cluster.Operation, patience time.Duration, answered 
 			case leader == 0:
 				m.Later(m.Own.Heartbeat/4, look)
 			default:
+				asked++
+				now := asked
 				m.executeAt(leader, &q.Op, patience, func(err error) {
+					if now != asked {
+						return // no one waits for it any more
+					}
 					q.Answered(m.view(), err)
 					look()
 				})
+				if leader != m.ID {
+					m.desert(q, func() bool { return waits && now == asked }, func() {
+						asked++
+						q.Lost(m.view(), errDeserted)
+						look()
+					})
+				}
 			}
 		}
 		look()
+	})
+}
+
+// desert looks from time to time whether the member that was asked leads, and calls lost when it does not any more.
+func (m *Member) desert(q *cluster.Request, waits func() bool, lost func()) {
+	m.Later(m.Own.Heartbeat, func() {
+		switch {
+		case !waits():
+		case q.Deserted(m.view()):
+			lost()
+		default:
+			m.desert(q, waits, lost)
+		}
 	})
 }
 
