@@ -20,7 +20,7 @@ import (
 )
 
 // Scenarios of seals (docs/internals/switch.md): what may happen between the proposal of a seal and the beginning of
-// the instances behind it. In each the cluster goes on in the end, and the judges find nothing.
+// the instances behind it. In each the cluster serves in the end, and the judges find nothing.
 
 var sealScenarios = []struct {
 	name  string
