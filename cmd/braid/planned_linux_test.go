@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -67,11 +68,11 @@ func longestPut(client *clientv3.Client) (longest func() (time.Duration, error))
 }
 
 // TestARollingRestartFailsNothing: one member after the other is stopped and restarted, while clients write and read.
-// None of their requests fails.
+// None of their requests fails, also if the protocol changes all the time.
 func TestARollingRestartFailsNothing(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
-		"raft": nil, "iss": {iss}, "spread": {"--protocol=niagara", "--instances=3", "--leaders=spread"},
+		"raft": nil, "iss": {iss}, "spread": {"--protocol=niagara", "--instances=3", "--leaders=spread"}, "switches": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,6 +84,9 @@ func TestARollingRestartFailsNothing(t *testing.T) {
 			for i := range 8 {
 				client := c.client()
 				workers.Go(func() { load(ctx, client, i, &done, &failed) })
+			}
+			if name == "switches" {
+				workers.Go(func() { c.switchOften(ctx) })
 			}
 			for _, name := range []string{"m1", "m2", "m3"} {
 				pid := c.pids[name]
@@ -100,6 +104,21 @@ func TestARollingRestartFailsNothing(t *testing.T) {
 			})
 			t.Logf("%d requests", done.Load())
 		})
+	}
+}
+
+// switchOften changes the protocol until ctx ends. A switch may be refused while a member is away.
+func (c *cluster) switchOften(ctx context.Context) {
+	made := 0
+	defer func() { c.t.Logf("%d switches", made) }()
+	for ctx.Err() == nil {
+		protocol := []string{"multi-paxos", "iss", "niagara", "lcr", "craft", "raft"}[made%6]
+		_, stderr, code := do(c.t, "", "switch", protocol, "--json", "--endpoints", strings.Join(c.endpoints, ","))
+		if code == 0 {
+			made++
+		} else {
+			c.t.Logf("no switch to %s: %s", protocol, stderr)
+		}
 	}
 }
 
