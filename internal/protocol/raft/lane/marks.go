@@ -86,6 +86,9 @@ func (s *laneMarks) apply(e *protocol.Entry) {
 			s.of(r.Lane).to = r.To
 		}
 	case protocol.EntryConfig:
+		if s.none() {
+			return // the configuration changes nothing, and is expensive to decode
+		}
 		if c, err := protocol.DecodeConfig(e.Payload); err == nil {
 			all := c.All()
 			s.marks = slices.DeleteFunc(s.marks, func(m laneMark) bool { return !slices.Contains(all, m.lane.Member) })
@@ -100,6 +103,9 @@ func (s *laneMarks) apply(e *protocol.Entry) {
 		s.gen, s.open = e.Generation(), true
 	}
 }
+
+// none reports whether there are no lanes and no generation.
+func (s *laneMarks) none() bool { return len(s.marks) == 0 && s.gen == 0 && !s.open && s.voters == nil }
 
 // turn closes all lanes, and ends the generation, with a profile that turns lanes off.
 func (s *laneMarks) turn(p *protocol.Profile) {
