@@ -341,7 +341,7 @@ func (p *Apply) goTo(instance protocol.InstanceID, base protocol.Base) (after, e
 	}
 	p.world.PublishConfigs(p.Applier)
 	p.save(member.Saved{Newest: meta.Cursor, Oldest: p.saved.Oldest})
-	if err := p.world.Prune(meta.Cursor.Position); err != nil {
+	if err := p.world.Prune(meta.Cursor.Position); err != nil || p.saving { // the one that is written is older: see wrote
 		return nil, err
 	}
 	p.save(member.Saved{Newest: meta.Cursor, Oldest: meta.Cursor})
@@ -416,6 +416,12 @@ func (p *Apply) wrote(w *Written) {
 		return
 	}
 	before := p.saved.Newest
+	if at < before.Position { // another member's took the state's place while this one was written
+		if err := p.forgetOlder(); err != nil {
+			p.world.Tell(ApplyNews{What: SnapshotsRemain, Position: before.Position, Err: err})
+		}
+		return
+	}
 	p.save(member.Saved{Newest: w.Meta.Cursor, Oldest: p.saved.Oldest})
 	p.world.Tell(ApplyNews{What: SnapshotWritten, Position: at})
 	if p.merging == mergeSaving { // before the logs are cut: the cores take over what they lack

@@ -149,6 +149,29 @@ func TestOneSnapshotAtATime(t *testing.T) {
 	require.EqualValues(t, 1, world.stand.Oldest.Position)
 }
 
+// TestASnapshotThatIsWrittenDuringAnInstall is behind the one that is installed, whose logs do not reach back to it. It
+// is removed, and until then the oldest one may not be taken for newer.
+func TestASnapshotThatIsWrittenDuringAnInstall(t *testing.T) {
+	world := &notes{}
+	p := single(t, &membertest.History{}, world)
+	require.NoError(t, p.Do(commit(1)))
+	require.NoError(t, p.Do(&ApplyItem{Due: true}))
+	require.Len(t, world.saved, 1)
+	ahead := p.Meta()
+	ahead.Cursor.Position, ahead.Cursor.Points[0].Index = 9, 9
+	world.received = &received{strings.NewReader(""), ahead}
+	install := &ApplyItem{Install: &protocol.Base{Index: 9}, Commit: intake.CommittedEntries{Instance: 1}}
+	require.NoError(t, p.Do(install))
+	require.EqualValues(t, 9, world.stand.Newest.Position)
+	require.Zero(t, world.stand.Oldest.Position, "the snapshot at 1 may be on the disk")
+	require.NoError(t, p.Do(&ApplyItem{Wrote: &Written{Meta: world.saved[0]}}))
+	require.Equal(t, []protocol.Position{9, 9}, world.pruned)
+	require.EqualValues(t, 9, world.stand.Newest.Position)
+	require.EqualValues(t, 9, world.stand.Oldest.Position)
+	require.Zero(t, world.cuts)
+	require.False(t, p.Saving())
+}
+
 // TestASnapshotWaitsForBeginnings: the log must know of all instances that a snapshot names.
 func TestASnapshotWaitsForBeginnings(t *testing.T) {
 	world := &notes{begins: true}
