@@ -42,7 +42,7 @@ func TestBenchSwitchAll(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	all := bench.Switchable()
-	r := benchSwitch(t, "--large-share=0.05", "--transactions=0.3", "--nodes=5")
+	r := benchSwitch(t, "--large-share=0.05", "--transactions=0.3", "--nodes=5", "--duration=300ms", "--settle=200ms")
 	require.Len(t, r.Pairs, len(all)*(len(all)-1))
 	r = benchSwitch(t, "--from=raft", "--to=iss", "--born", "--net=latency=5ms")
 	require.Positive(t, r.Pairs[0].BornPS)

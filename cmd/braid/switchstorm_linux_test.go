@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -752,11 +751,14 @@ func (s *storm) checkedLoad() (judge func()) {
 }
 
 // TestSwitchStorm changes the protocol again and again while members are killed, are away, join, and lose their data.
-// Some clusters have five members, auth, or snapshots that are written all the time.
+// Some clusters have five members, auth, or snapshots that are written all the time. A cluster of the campaign has as
+// many rounds as one of a minute with the pace of longer storms, which -storm.for brings.
 func TestSwitchStorm(t *testing.T) {
 	t.Parallel()
-	d := cmp.Or(*stormFor, testsize.Pick(testsize.Processes, 0, 8*time.Second, time.Minute))
-	pace := testsize.Pick(testsize.Processes, 0, 2*time.Second, 5*time.Second)
+	d, pace := testsize.Pick(testsize.Processes, 0, 8*time.Second, 30*time.Second), 2*time.Second
+	if *stormFor > 0 {
+		d, pace = *stormFor, 5*time.Second
+	}
 	for seed := range testsize.Pick(testsize.Processes, uint64(1), 1, 4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			nodes := map[bool]int{true: 5, false: 3}[seed == 3]
