@@ -71,7 +71,7 @@ func (b *broadcast) sendPrepares() {
 func (b *broadcast) sendPrepare(a *paxos.Request) {
 	first := a.RetryAfter == 0
 	a.RetryAfter = min(max(2*a.RetryAfter, b.s.cfg.Heartbeat), b.s.cfg.ElectionTimeout)
-	a.RetryAt = b.s.now + a.RetryAfter
+	a.RetryAt, a.Asked = b.s.now+a.RetryAfter, a.Next
 	p := Part{Ballot: b.prop.Ballot, Slot: a.Next}
 	switch {
 	case b.s.cfg.Mutant == MutantBallotReused, !first && b.s.disk.Done >= b.promisedAt:
@@ -179,10 +179,9 @@ func onPromise(b *broadcast, m *protocol.Message, p *Part) {
 		return
 	}
 	a := b.prop.Request(m.From, b.upto)
-	if p.Slot > a.Next || p.Hint+1 < a.Next {
-		return // the answer to an earlier question
+	if !a.Report(p.Slot, p.Hint, p.More) {
+		return
 	}
-	a.Next, a.Done, a.RetryAfter = p.Hint+1, !p.More, 0
 	if !a.Done {
 		a.RetryAt = 0
 		b.sendProgress()

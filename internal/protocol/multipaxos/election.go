@@ -201,7 +201,7 @@ func (s *Paxos) sendPrepares() {
 // sendPrepare asks an acceptor for the next part of what it has accepted.
 func (s *Paxos) sendPrepare(a *paxos.Request) {
 	a.RetryAfter = min(max(2*a.RetryAfter, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
-	a.RetryAt = s.now + a.RetryAfter
+	a.RetryAt, a.Asked = s.now+a.RetryAfter, a.Next
 	p := Part{Ballot: s.ballot, Slot: a.Next, Force: s.lead.forced}
 	switch {
 	case s.cfg.Mutant == MutantBallotReused, a.RetryAfter > s.cfg.Heartbeat && s.disk.Done >= s.hard.state:
@@ -275,10 +275,9 @@ func onPromise(s *Paxos, m *protocol.Message, p Part) {
 		return
 	}
 	a := s.prop.Request(m.From, 0)
-	if p.Slot > a.Next || p.Hint+1 < a.Next {
-		return // the answer to an earlier question
+	if !a.Report(p.Slot, p.Hint, p.More && s.cfg.Mutant != MutantPromiseFirstPart) {
+		return
 	}
-	a.Next, a.Done, a.RetryAfter = p.Hint+1, !p.More || s.cfg.Mutant == MutantPromiseFirstPart, 0
 	a.Decided, a.MissingBodies = m.Commit, p.Lacking
 	s.resetElectionTimer()
 	if !a.Done {

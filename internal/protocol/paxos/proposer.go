@@ -37,15 +37,27 @@ type Proposer struct {
 // Request is a request to one acceptor for a promise, which is answered in parts.
 type Request struct {
 	ID protocol.MemberID
-	// Next is the first slot that it has not reported; Done: it has reported everything.
-	Next protocol.Index
-	Done bool
+	// Next is the first slot that it has not reported; Done: it has reported everything. Asked is the slot from which on
+	// it was asked last; ≤ Next.
+	Next, Asked protocol.Index
+	Done        bool
 	// Decided is the last slot up to which it knows everything to be decided; MissingBodies: it is missing bodies of
 	// these entries.
 	Decided       protocol.Index
 	MissingBodies bool
 	// RetryAt is when to ask again, and RetryAfter the pause before that.
 	RetryAt, RetryAfter time.Duration
+}
+
+// Report takes in an answer to a question from a slot on. It reports everything up to last; more: there is more after
+// that. It returns false if the answer is to an earlier question, or repeats one after which more was asked for: where
+// links repeat messages, there would be more and more questions.
+func (r *Request) Report(from, last protocol.Index, more bool) bool {
+	if from > r.Next || last+1 < r.Next || more && last+1 <= r.Asked {
+		return false
+	}
+	r.Next, r.Done, r.RetryAfter = last+1, !more, 0
+	return true
 }
 
 // Begin starts phase 1 for all slots after decided.
