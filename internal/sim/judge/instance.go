@@ -33,6 +33,7 @@ type Instance struct {
 
 	profile uint64 // the version of the last profile; not of the first instance
 	sealed  bool   // it begins behind a seal
+	closes  bool   // a seal ends it
 	// founded is the first membership as members have it, with what they note of themselves there; nil: it is not
 	// known.
 	founded *protocol.Config

@@ -59,7 +59,9 @@ func (c *Court) Settle() {
 // sealed ends the instances before a seal that counts, and begins those behind it.
 func (c *Court) sealed(s *counted, begins []uint64) error {
 	for _, id := range s.ends {
-		c.end(c.Of(protocol.InstanceID(id)))
+		j := c.Of(protocol.InstanceID(id))
+		j.closes = true
+		c.end(j)
 	}
 	first := s.seal.Begin(&s.at)
 	for i, id := range begins {
@@ -73,6 +75,10 @@ func (c *Court) sealed(s *counted, begins []uint64) error {
 
 // Sealed reports whether the instance begins behind a seal.
 func (j *Instance) Sealed() bool { return j.sealed }
+
+// Closes reports whether a seal that counts ends the instance. No member takes part in it behind that. Instances that
+// were retired before the seal still send the rest of their logs.
+func (j *Instance) Closes() bool { return j.closes }
 
 // Begins judges the base of an instance behind a seal on a member: at its beginning all have the membership and the
 // profile that the seal says.

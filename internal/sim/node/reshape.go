@@ -79,8 +79,9 @@ func (m *Member) carried(plan *apply.PlannedAt) {
 
 // judgeClosed judges that a member that has begun takes no part in the instances that a seal ended (W4).
 func (m *Member) judgeClosed() {
+	m.Env.Court.Settle()
 	for _, s := range m.Retired {
-		if m.instances.Sealed(s.Instance) && s.Inst.Core().Status().Sealed != protocol.SealClosed {
+		if s.Judges.Closes() && s.Inst.Core().Status().Sealed != protocol.SealClosed {
 			m.Env.Violate(m.ID, fmt.Errorf("W4: it has begun, and takes part in instance %d", s.Instance))
 		}
 	}
@@ -88,9 +89,12 @@ func (m *Member) judgeClosed() {
 
 // judgeEnded judges the same of a member that starts: first records behind a seal close the instances before it.
 func (m *Member) judgeEnded(r *Running, found []member.InstanceLog) error {
+	m.Env.Court.Settle()
 	for _, c := range m.Env.Court.All {
 		for i := range found {
-			if old := &found[i]; c.Sealed() && r.instances.Pending(c.ID) && old.Instance < c.ID && !old.Closed {
+			old := &found[i]
+			if c.Sealed() && r.instances.Pending(c.ID) && old.Instance < c.ID && !old.Closed &&
+				m.Env.Court.Of(old.Instance).Closes() {
 				return fmt.Errorf("W4: its log has the beginning of instance %d, and it takes part in instance %d", c.ID,
 					old.Instance)
 			}
