@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +11,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
@@ -212,4 +217,86 @@ func TestSwitchesGoOnWithAPausedLeader(t *testing.T) {
 		require.NoError(t, syscall.Kill(c.pids[leader], syscall.SIGCONT))
 		require.Equal(t, "k\n"+protocol, ok(t, "ctl", "--command-timeout=30s", "--endpoints", c.clients[leader], "get", "k"))
 	}
+}
+
+// TestCodedValuesOutliveSwitches: values are cut into fragments, and the log continues with a core that knows whole
+// copies only. It removes no member whose fragments are needed, also after a restart. One that makes whole copies does.
+func TestCodedValuesOutliveSwitches(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
+	t.Parallel()
+	for _, protocol := range []string{"multi-paxos", "iss"} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			codedValuesOutlive(t, protocol)
+		})
+	}
+}
+
+func codedValuesOutlive(t *testing.T, protocol string) {
+	free, err := ports.Free("127.0.0.1", 10)
+	require.NoError(t, err)
+	dir := dataDir(t)
+	var all []serveFlags
+	var initial []string
+	for i := range 5 {
+		f := serveFlags{fmt.Sprintf("m%d", i+1), filepath.Join(dir, fmt.Sprint(i)), fmt.Sprintf("127.0.0.1:%d", free[2*i]),
+			fmt.Sprintf("127.0.0.1:%d", free[2*i+1])}
+		all, initial = append(all, f), append(initial, f.name+"=http://"+f.peer)
+	}
+	running := make([]*invocation, len(all))
+	start := func() {
+		for i, f := range all {
+			running[i], _ = begin(t, "", f.args("--protocol=craft", "--initial-cluster", strings.Join(initial, ","))...)
+		}
+		for _, f := range all {
+			eventually(t, "health", func(ctx context.Context) bool { return healthy(ctx, f.client) })
+		}
+	}
+	start()
+	endpoint, value := all[0].client, strings.Repeat("x", 1<<18)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	defer client.Close()
+	for i := range 5 {
+		_, err = client.Put(t.Context(), fmt.Sprint("k", i), value)
+		require.NoError(t, err)
+	}
+	ok(t, "switch", protocol, "--endpoints", endpoint)
+	for _, c := range running {
+		kill(t, c.cmd.Process.Pid)
+		<-c.ended
+	}
+	start()
+	remove := func(i int) (stderr string, code int) {
+		id := braid.MemberIDOf(all[i].name, "etcd-cluster").String()
+		_, stderr, code = do(t, "", "ctl", "--endpoints", endpoint, "member", "remove", id)
+		return stderr, code
+	}
+	for _, i := range []int{4, 3, 2} {
+		eventually(t, "a member is removed", func(context.Context) bool {
+			_, code := remove(i)
+			return code == 0
+		})
+		<-running[i].ended
+	}
+	hold := func() {
+		t.Helper()
+		for i := range 5 {
+			r, err := client.Get(t.Context(), fmt.Sprint("k", i))
+			require.NoError(t, err)
+			require.Len(t, r.Kvs, 1)
+			require.True(t, string(r.Kvs[0].Value) == value)
+		}
+	}
+	stderr, code := remove(1)
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "too few holders")
+	hold()
+	ok(t, "switch", "raft", "--endpoints", endpoint)
+	eventually(t, "the values are whole, and the member is removed", func(context.Context) bool {
+		_, code := remove(1)
+		return code == 0
+	})
+	<-running[1].ended
+	hold()
 }

@@ -172,6 +172,29 @@ func (s Set) Covered(is func(protocol.MemberID) bool) bool {
 	}) == Lost
 }
 
+// Fewest is no more than the number of voters for which is returns true in any quorum.
+func (s Set) Fewest(is func(protocol.MemberID) bool) int {
+	if !s.Covered(is) {
+		return 0
+	}
+	fewest := 1
+	if s.Grid.on() {
+		return fewest
+	}
+	for _, half := range [][]protocol.MemberID{s.Incoming, s.Outgoing} {
+		include := s.need(len(half)) - len(half)
+		for _, id := range half {
+			if is(id) {
+				include++
+			}
+		}
+		if len(half) > 0 {
+			fewest = max(fewest, include)
+		}
+	}
+	return fewest
+}
+
 func (s Set) count(ids []protocol.MemberID, columns []uint8, answer func(protocol.MemberID) Answer) Result {
 	if s.Grid.on() {
 		return s.Grid.count(ids, columns, answer)

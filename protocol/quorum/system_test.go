@@ -172,8 +172,18 @@ func checkCovered(t *testing.T, set Set, n int, quorum func(uint) bool) {
 			want = want && (!quorum(q) || q&is != 0)
 		}
 		if exists := quorum(1<<n - 1); exists {
-			require.Equal(t, want, set.Covered(func(id protocol.MemberID) bool { return is>>place(id)&1 == 1 }), "%+v %b", set,
-				is)
+			has := func(id protocol.MemberID) bool { return is>>place(id)&1 == 1 }
+			require.Equal(t, want, set.Covered(has), "%+v %b", set, is)
+			fewest := n
+			for q := range uint(1) << n {
+				if quorum(q) {
+					fewest = min(fewest, bits.OnesCount(q&is))
+				}
+			}
+			require.LessOrEqual(t, set.Fewest(has), fewest, "%+v %b", set, is)
+			if !set.Grid.on() {
+				require.Equal(t, fewest, set.Fewest(has), "%+v %b", set, is)
+			}
 		}
 	}
 }
