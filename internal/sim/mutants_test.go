@@ -66,6 +66,8 @@ var hints = map[string]uint64{
 	"lane-fence-uncovered": 129, "lane-rows-majority": 246, "lane-cut-unseen": 320,
 	"state-unchecked": 99, "operation-unconfirmed": 77, "weave-session-of-instance": 835, "weave-depart-any": 141, "keep-nothing": 53,
 	"identity-in-memory": 204, "life-unchecked": 69, "old-clock": 27,
+	// Seeds 1 to 637 do not find ends-earlier-incarnation-early.
+	"barrier-before-place": 90, "ends-earlier-incarnation-early": 638,
 	"wpaxos-promise-leaves-out-decided": 79, "wpaxos-promise-early": 54, "wpaxos-read-alone": 73, "wpaxos-read-below-floor": 28,
 	"lineage-unchecked": 3, "birth-unchecked": 12, "birth-not-adopted": 24,
 	"no-guests": 551, "any-state": 475, "epaxos-say-unused": 97,
@@ -81,11 +83,11 @@ var hints = map[string]uint64{
 const seldom = 25
 
 // TestMutantsAreFound shows that the simulator detects errors: random search detects every mutant. A usual run
-// searches for mutants that are not rare, a short one for a few of them. With -v campaign mutants ends with the hints
-// that its searches found.
+// searches for every third one that is not rare, a short one for a few of them. With -v campaign mutants ends with the
+// hints that its searches found.
 func TestMutantsAreFound(t *testing.T) {
 	t.Parallel()
-	every := testsize.Pick(testsize.Mutants, 24, 1, 1)
+	every := testsize.Pick(testsize.Mutants, 24, 3, 1)
 	found := map[string]uint64{}
 	for i, h := range Hunts() {
 		if rare := hints[h.Name] > seldom; i%every > 0 || rare && !testsize.Runs(testsize.Mutants) {

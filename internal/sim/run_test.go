@@ -77,7 +77,7 @@ func TestSeeds(t *testing.T) {
 			continue
 		}
 		c.First, c.Failures = 1, 5
-		c.Last = testsize.Pick(testsize.Seeds, 1, max(3, c.Last/5), c.Last)
+		c.Last = testsize.Pick(testsize.Seeds, 1, max(2, c.Last/10), c.Last)
 		sum, err := c.Run(nil)
 		require.NoError(t, err)
 		for _, f := range sum.Failed {
@@ -113,12 +113,12 @@ func TestBodiesTakeLanes(t *testing.T) {
 	require.Greater(t, sum.Events.Of(client.WritesAnsweredEarly), 100)
 }
 
-// TestSavedSeeds: campaign seeds runs all of them, a usual run every fourth.
+// TestSavedSeeds: campaign seeds runs all of them, a usual run every eighth.
 func TestSavedSeeds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/seeds")
 	require.NoError(t, err)
-	n, at, every := 0, 0, testsize.Pick(testsize.Seeds, 40, 4, 1)
+	n, at, every := 0, 0, testsize.Pick(testsize.Seeds, 40, 8, 1)
 	for line := range strings.Lines(string(text)) {
 		var proto string
 		var nodes int
