@@ -29,8 +29,8 @@ var (
 
 var (
 	quorumsSwitched = count.New("switches_to_other_quorums", "switches to other quorums", count.Bodiless)
-	lanesLeft       = count.New("lanes_left_for_a_switch", "lanes left for a switch", count.Bodiless)
-	lanesBehind     = count.New("switches_to_lanes", "switches to lanes", count.Bodiless)
+	lanesLeft       = count.New("lanes_left_for_a_switch", "lanes left for a switch", count.Staged)
+	lanesBehind     = count.New("switches_to_lanes", "switches to lanes", count.Staged)
 )
 
 // allTargets is the share of runs with switches in which profiles may differ in all settings.
