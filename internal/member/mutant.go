@@ -169,8 +169,9 @@ var Mutants = [...]mutant.Info{
 		Does: "a snapshot is behind if its index is, whatever was sealed between"},
 	{Name: MutantNumberedAgain, Where: "Proposals",
 		Does: "a batch that is proposed again, through another instance, has other numbers"},
-	{Name: MutantSealsForget, Where: "Applier", Does: "behind a seal no one knows which proposals took effect before it"},
+	{Name: MutantSealsForget, Where: "Applier",
+		Does: "behind a seal no one knows which proposals took effect before it"},
 	{Name: MutantSealUnanswered, Where: "Hosted",
-		Does: "a member that takes part in an instance that others have closed gets no answer"},
+		Does: "a member that is behind a seal gets no answer from others, and asks for none"},
 	{Name: MutantOfferEarly, Where: "StateExchange", Does: "instances are offered a snapshot before it is on the disk"},
 }

@@ -75,8 +75,8 @@ var hints = map[string]uint64{
 	"lane-no-drain": 315, "weave-plan-early": 77, "weave-grow-late": 7, "weave-grow-unproven": 21, "code-restore-row": 52, "read-without-confirm": 53, "turned-away": 100,
 	"tune-lanes-open": 582, "tune-lease-by-majority": 29, "tune-lease-at-once": 29, "tune-laggard-counts": 39,
 	"tune-promise-decided": 29, "iss-promise-forgets": 75,
-	"seal-begin-unclosed": 2, "seal-ends-unnamed": 3, "seal-snapshot-by-index": 3, "seal-numbered-again": 5,
-	"seal-forgets-sessions": 5, "seal-unanswered": 32, "seal-number-again": 8, "seal-lanes-open": 19, "iss-seal-at-entry": 371,
+	"seal-begin-unclosed": 2, "seal-ends-unnamed": 3, "seal-snapshot-by-index": 19, "seal-numbered-again": 5,
+	"seal-forgets-sessions": 5, "seal-unanswered": 13, "seal-number-again": 8, "seal-lanes-open": 19, "iss-seal-at-entry": 371,
 }
 
 // seldom is the first hint that makes a mutant a rare one. Only campaign mutants searches for rare mutants.

@@ -96,7 +96,7 @@ const earlyTimeouts = 2
 // No one tells a member that joined behind a seal, or that votes nowhere, where its own instances ended.
 func (n *Instances[I]) Behind(f protocol.Frame, now, election time.Duration) protocol.InstanceID {
 	switch {
-	case n.cursor.Keyed || n.cursor.Retired(f.Instance()):
+	case n.cursor.Keyed || n.cursor.Retired(f.Instance()) || n.Mutant == member.MutantSealUnanswered:
 		return 0
 	case n.early.since == 0:
 		n.early.since = max(now, 1)

@@ -59,7 +59,7 @@ type Instances[I any] struct {
 	// Dropped counts the messages that no instance was there for.
 	Dropped uint64
 
-	Mutant mutant.Name // weave-forget-pending, seal-begin-unclosed, seal-ends-unnamed
+	Mutant mutant.Name // weave-forget-pending, seal-begin-unclosed, seal-ends-unnamed, seal-unanswered
 }
 
 // InstancesHost is what Instances asks of the member around it.

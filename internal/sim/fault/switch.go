@@ -118,6 +118,10 @@ func askSwitch(w *World, d draw.Chance, m *node.Member, now *protocol.Profile) {
 	if d.Yes(0.1) && s.Profile.Version > 2 {
 		s.Profile.Version--
 	}
+	if w.Set.Targets.All && w.Set.Mutant == "" && w.From(wrongSeals).Yes(0.2) {
+		wrongSeal(w, s)
+		return
+	}
 	w.Count(switchesAsked)
 	w.Set.Tuned = s.Profile.Values.Over(w.Set.Tuned)
 	if s.Profile.Core == w.Set.CoreOf(now).Name {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/protocol/iss"
 	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/internal/protocol/paxos/relay"
@@ -27,7 +28,11 @@ var (
 	targetsInRun = draw.New("what a seal changes")
 )
 
+// wrongSeals draws seals that have no effect. Searches for mutants have none.
+var wrongSeals = draw.New("wrong seals")
+
 var (
+	sealsVoid       = count.New("void_seals_proposed", "void seals proposed", count.Staged)
 	quorumsSwitched = count.New("switches_to_other_quorums", "switches to other quorums", count.Bodiless)
 	lanesLeft       = count.New("lanes_left_for_a_switch", "lanes left for a switch", count.Staged)
 	lanesBehind     = count.New("switches_to_lanes", "switches to lanes", count.Staged)
@@ -79,6 +84,32 @@ func (s *Settings) possibleQuorums() []check.Quorums {
 
 // mayBeFlexible reports whether quorums that are not majorities are possible.
 func (s *Settings) mayBeFlexible() bool { return s.Flexible() || !s.Targets.Quorums.Majority() }
+
+// wrongSeal has an operator ask for what is refused, or the leader propose a seal that no member proposes, and that
+// counts nowhere.
+func wrongSeal(w *World, s *protocol.Seal) {
+	d, m, l := w.From(wrongSeals), memberToAsk(w), w.Leader()
+	switch kind := d.Below(4); {
+	case kind == 0 && m != nil:
+		s.Instances = 0
+		w.Ask(m, cluster.Operation{Kind: cluster.Switch, Seal: *s}, w.Set.Election, func(error) {})
+		return
+	case l == nil || l.Witness.Latest.Config.Joint():
+		return
+	case kind == 1:
+		s.Profile.Version++
+	}
+	if s.Members = l.Witness.Latest.Config.Clone(); s.Profile.Version == s.Members.Profile.Version+1 {
+		s.Members.Members[0].Name += "?"
+	}
+	w.Count(sealsVoid)
+	w.Tracef("FAULT %s proposes a seal that counts nowhere, version %d of the profile", l.ID, s.Profile.Version)
+	l.WhenAwake(func() {
+		if l.Up {
+			l.InForce[0].Step(protocol.Propose{Entries: []protocol.Entry{protocol.NewSeal(*s)}})
+		}
+	})
+}
 
 // leaveLanes has an operator turn lanes off, and change the protocol after that.
 func leaveLanes(w *World, d draw.Chance, now *protocol.Profile) {
