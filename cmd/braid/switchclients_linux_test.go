@@ -218,11 +218,11 @@ func (b *bare) follow(t *testing.T, clients int) {
 				if clients--; clients == 0 {
 					return
 				}
+			case wanted:
+				next[key]++
 			default:
 				t.Errorf("the watch at %s has %s=%s and not %s", b.key, key, e.Kv.Value, wanted)
 				return
-			case wanted:
-				next[key]++
 			}
 		}
 	}
