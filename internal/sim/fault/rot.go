@@ -91,6 +91,11 @@ func RotSnapshot(w *World, m *node.Member) {
 			return
 		}
 	}
+	for _, id := range older.Header.Cursor.Instances() { // behind the older snapshot retired ones begin again
+		if m.Log.Floor(uint32(id)) > uint64(older.Header.Base(id).Index) {
+			return // a start gives up the logs of instances that are retired at the newest snapshot
+		}
+	}
 	for _, k := range slices.Concat(m.InForce, m.Retired) { // behind the older snapshot retired ones begin again
 		if older.Header.Cursor.Retired(k.Instance) {
 			continue
