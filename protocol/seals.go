@@ -7,12 +7,13 @@ import "slices"
 type Seals struct {
 	// at are the indexes of the entries, ascending, also of entries that were compacted since.
 	at     []Index
+	judged Index // the entries up to this one have a verdict, also those that are not in the log yet
 	closed bool
 }
 
 // Note notes an entry that the log has now, decided or not.
 func (s *Seals) Note(e *Entry) {
-	if e.Kind != EntrySeal || slices.Contains(s.at, e.Index) {
+	if e.Kind != EntrySeal || e.Index <= s.judged || slices.Contains(s.at, e.Index) {
 		return
 	}
 	s.at = append(s.at, e.Index)
@@ -32,6 +33,7 @@ func (s *Seals) Judge(in Sealed) {
 	if in.Counts {
 		s.at, s.closed = nil, true
 	}
+	s.judged = max(s.judged, in.Index)
 	s.at = slices.DeleteFunc(s.at, func(i Index) bool { return i <= in.Index })
 }
 

@@ -44,7 +44,7 @@ type PlannedAt struct {
 	Meta member.Meta
 }
 
-// VoidSeal is a seal that its instance has decided, and that takes no effect.
+// VoidSeal says that the seals up to an index, which their instance has decided, take no effect.
 type VoidSeal struct {
 	Instance protocol.InstanceID
 	Index    protocol.Index
@@ -207,6 +207,9 @@ func (p *Planner) Follow(installed *member.Meta) {
 	before := p.shape
 	p.order.Install(installed.Cursor.Clone())
 	p.follow(installed)
+	if first := p.shape[0]; first == before[0] { // it went past seals that do not count
+		p.void = append(p.void, VoidSeal{first, installed.Cursor.Point(first).Index})
+	}
 	p.note(*order.PlanTo(before, installed.Cursor.Clone()), *installed)
 	p.place()
 }

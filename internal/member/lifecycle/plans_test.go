@@ -121,7 +121,7 @@ func (s *planned) carryOut() string {
 		b.WriteString("\n")
 	}
 	for _, v := range s.queue.TakeVoid() {
-		fmt.Fprintf(&b, "void: the seal at %d of instance %d\n", v.Index, v.Instance)
+		fmt.Fprintf(&b, "void: seals up to %d of instance %d\n", v.Index, v.Instance)
 	}
 	return b.String() + s.asked()
 }
