@@ -38,9 +38,19 @@ func (e *Execution) seal(v *MemberView) ExecutionStep {
 	return e.propose(v, in, settled && !earlier)
 }
 
-// fits reports whether the quorums behind a seal are possible with a membership, and intersect.
+// fits reports whether the quorums behind a seal are possible with a membership, and intersect, also when members that
+// are joining become voters one by one. Otherwise they would never.
 func fits(s *protocol.Seal, c *protocol.Config) bool {
-	return quorum.Setting.In(s.Profile.Values).Fits(len(c.Voters()), quorum.ZonesOf(c)) == nil
+	system, then := quorum.Setting.In(s.Profile.Values), c.Clone()
+	ok := func() bool { return system.Fits(len(then.Voters()), quorum.ZonesOf(&then)) == nil }
+	fits := ok()
+	for i := range then.Members {
+		if m := &then.Members[i]; m.Joining {
+			m.Learner, m.Joining = false, false
+			fits = fits && ok()
+		}
+	}
+	return fits
 }
 
 // began reports whether this member has applied everything before what a seal begins.

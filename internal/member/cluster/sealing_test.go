@@ -135,9 +135,18 @@ func TestASealIsRefused(t *testing.T) {
 	fits := d.seal.Profile.Values
 	d.seal.Profile.Values = quorum.Setting.Set(fits, quorum.Sizes(4, 2))
 	d.refused(protocol.ReasonQuorums)
-	d.seal.Profile.Values = fits
-
 	applied := d.leader.Config
+	d.seal.Profile.Values = quorum.Setting.Set(fits, quorum.Sizes(2, 1))
+	require.False(t, d.begin().Next(d.v).Done)
+	d.leader.Config = applied.Clone()
+	d.leader.Config.Members = append(d.leader.Config.Members, protocol.Member{ID: 3, Learner: true, Joining: true})
+	d.apply(d.leader.Config)
+	d.refused(protocol.ReasonQuorums) // the third one would never become a voter
+	d.seal.Profile.Values = fits
+	require.False(t, d.begin().Next(d.v).Done)
+	d.leader.Config = applied
+	d.apply(applied)
+
 	d.leader.Config = applied.Clone()
 	d.leader.Config.Profile.Version = 2 // a tune that is not applied yet
 	d.refused(protocol.ReasonChangePending)
