@@ -53,7 +53,7 @@ func benchLeader(b *testing.B) (*Raft, *protocol.Effects) {
 func (r *Raft) campaign2(out *protocol.Effects) {
 	r.out.Effects = out
 	r.disk.Begin()
-	r.campaign(forced)
+	r.campaign(forcedVote)
 	r.disk.End(r.log.Last, 0)
 }
 

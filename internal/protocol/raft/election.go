@@ -68,9 +68,12 @@ func (r *Raft) alone() bool {
 type candidacy int
 
 const (
-	asking candidacy = iota // it asks first whether it would win
-	first                   // in a new instance: no leader can be disturbed, so it does not ask
-	forced                  // it does not ask, and the voters forget the leader whom they heard from
+	// preVote: it asks first whether it would win, and disturbs no leader.
+	preVote candidacy = iota
+	// firstVote: without pre-votes. A new instance has no leader who could be disturbed.
+	firstVote
+	// forcedVote: without pre-votes, after a transfer. Voters grant it although they just heard from the leader.
+	forcedVote
 )
 
 // campaign stands for election. A member that may not stand, as a learner, forgets the leader instead: who waits for
@@ -85,13 +88,13 @@ func (r *Raft) campaign(how candidacy) {
 	}
 	r.rest()
 	if !may {
-		if how == asking && r.role == protocol.Follower {
+		if how == preVote && r.role == protocol.Follower {
 			r.leader = 0 // it was not heard for long
 		}
 		return
 	}
-	if how != asking {
-		r.elect(how == forced)
+	if how != preVote {
+		r.elect(how == forcedVote)
 		return
 	}
 	r.role, r.leader = protocol.PreCandidate, 0

@@ -224,7 +224,7 @@ func (r *Raft) handle(in protocol.Input) {
 		r.sealed(in)
 	case protocol.Stand:
 		if r.term == 0 && r.role != protocol.Leader && r.leader == 0 {
-			r.campaign(first)
+			r.campaign(firstVote)
 		}
 	case protocol.Transfer:
 		r.transfer(in)
@@ -391,7 +391,7 @@ func (r *Raft) tick(t protocol.Tick) {
 		r.tickLeader()
 	case r.now >= r.votes.stand || r.alone():
 		r.out.Suspect = r.leader
-		r.campaign(asking)
+		r.campaign(preVote)
 	}
 	r.tickLanes()
 	r.noteCommit()

@@ -84,6 +84,6 @@ func (r *Raft) handOverAgain(p *tracker.Progress, m message.Message) {
 func onTimeoutNow(r *Raft, m message.Message) {
 	if r.leader == m.From {
 		r.learnCommit(m.Commit, max(r.verified, r.commit))
-		r.campaign(forced)
+		r.campaign(forcedVote)
 	}
 }
