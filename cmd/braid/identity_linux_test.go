@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -15,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/internal/ports"
 )
 
 // trio is three members, each a separately started process.
@@ -40,18 +37,10 @@ func newTrio(t *testing.T) *trio {
 // unstarted is three members that have not been started.
 func unstarted(t *testing.T) *trio {
 	t.Helper()
-	free, err := ports.Free("127.0.0.1", 6)
-	require.NoError(t, err)
 	c := &trio{t: t}
-	dir := dataDir(t)
-	var initial []string
-	for i := 1; i <= 3; i++ {
-		f := serveFlags{fmt.Sprintf("m%d", i), filepath.Join(dir, fmt.Sprint(i)), fmt.Sprintf("127.0.0.1:%d", free[2*i-2]),
-			fmt.Sprintf("127.0.0.1:%d", free[2*i-1])}
-		c.flags[i] = f
-		initial = append(initial, f.name+"=http://"+f.peer)
-	}
-	c.initial = strings.Join(initial, ",")
+	all := memberFlags(t, 3)
+	copy(c.flags[1:], all)
+	c.initial = initialCluster(all)
 	return c
 }
 

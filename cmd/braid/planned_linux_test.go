@@ -72,7 +72,8 @@ func longestPut(client *clientv3.Client) (longest func() (time.Duration, error))
 func TestARollingRestartFailsNothing(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
-		"raft": nil, "iss": {iss}, "spread": {"--protocol=niagara", "--instances=3", "--leaders=spread"}, "switches": nil,
+		"raft": nil, "iss": {iss}, "spread": {"--protocol=niagara", "--instances=3", "--leaders=spread"},
+		"switches": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,6 +28,29 @@ func newServeFlags(t *testing.T) serveFlags {
 	return serveFlags{"m1", dataDir(t), fmt.Sprintf("127.0.0.1:%d", free[0]), fmt.Sprintf("127.0.0.1:%d", free[1])}
 }
 
+// memberFlags are the flags of members m1, m2, … in directories of their own.
+func memberFlags(t *testing.T, n int) (all []serveFlags) {
+	t.Helper()
+	free, err := ports.Free("127.0.0.1", 2*n)
+	require.NoError(t, err)
+	dir := dataDir(t)
+	for i := range n {
+		name := fmt.Sprint("m", i+1)
+		all = append(all, serveFlags{name, filepath.Join(dir, name), fmt.Sprintf("127.0.0.1:%d", free[2*i]),
+			fmt.Sprintf("127.0.0.1:%d", free[2*i+1])})
+	}
+	return all
+}
+
+// initialCluster is the value of --initial-cluster with which these members found a cluster.
+func initialCluster(members []serveFlags) string {
+	var list []string
+	for _, f := range members {
+		list = append(list, f.name+"=http://"+f.peer)
+	}
+	return strings.Join(list, ",")
+}
+
 func (f serveFlags) args(more ...string) []string {
 	return append([]string{
 		"serve", "--name", f.name, "--data-dir", f.dir,

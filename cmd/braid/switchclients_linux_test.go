@@ -58,7 +58,8 @@ func newBare(t *testing.T, endpoint string, auth bool) *bare {
 		return conn
 	}
 	if auth {
-		r, err := pb.NewAuthClient(dial()).Authenticate(t.Context(), &pb.AuthenticateRequest{Name: "root", Password: "r"})
+		q := &pb.AuthenticateRequest{Name: "root", Password: "r"}
+		r, err := pb.NewAuthClient(dial()).Authenticate(t.Context(), q)
 		require.NoError(t, err)
 		user = token(r.Token)
 	}
@@ -265,7 +266,8 @@ func clientsSeeNoSwitch(t *testing.T, d time.Duration, auth bool) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		for _, protocol := range []string{"multi-paxos", "iss", "niagara", "craft", "lcr", "raft"} {
 			switches++
-			ok(t, append([]string{"switch", protocol, "--json", "--endpoints", c.endpoints[switches%len(all)]}, user...)...)
+			at := c.endpoints[switches%len(all)]
+			ok(t, append([]string{"switch", protocol, "--json", "--endpoints", at}, user...)...)
 		}
 	}
 	cancel()

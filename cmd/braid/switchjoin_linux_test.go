@@ -15,7 +15,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
@@ -215,7 +214,8 @@ func TestSwitchesGoOnWithAPausedLeader(t *testing.T) {
 		}
 		ok(t, "ctl", "--command-timeout=30s", "--endpoints", strings.Join(others, ","), "put", "k", protocol)
 		require.NoError(t, syscall.Kill(c.pids[leader], syscall.SIGCONT))
-		require.Equal(t, "k\n"+protocol, ok(t, "ctl", "--command-timeout=30s", "--endpoints", c.clients[leader], "get", "k"))
+		require.Equal(t, "k\n"+protocol,
+			ok(t, "ctl", "--command-timeout=30s", "--endpoints", c.clients[leader], "get", "k"))
 	}
 }
 
@@ -233,20 +233,11 @@ func TestCodedValuesOutliveSwitches(t *testing.T) {
 }
 
 func codedValuesOutlive(t *testing.T, protocol string) {
-	free, err := ports.Free("127.0.0.1", 10)
-	require.NoError(t, err)
-	dir := dataDir(t)
-	var all []serveFlags
-	var initial []string
-	for i := range 5 {
-		f := serveFlags{fmt.Sprintf("m%d", i+1), filepath.Join(dir, fmt.Sprint(i)), fmt.Sprintf("127.0.0.1:%d", free[2*i]),
-			fmt.Sprintf("127.0.0.1:%d", free[2*i+1])}
-		all, initial = append(all, f), append(initial, f.name+"=http://"+f.peer)
-	}
+	all := memberFlags(t, 5)
 	running := make([]*invocation, len(all))
 	start := func() {
 		for i, f := range all {
-			running[i], _ = begin(t, "", f.args("--protocol=craft", "--initial-cluster", strings.Join(initial, ","))...)
+			running[i], _ = begin(t, "", f.args("--protocol=craft", "--initial-cluster", initialCluster(all))...)
 		}
 		for _, f := range all {
 			eventually(t, "health", func(ctx context.Context) bool { return healthy(ctx, f.client) })

@@ -9,7 +9,6 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +24,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/braidlog/braid/bench"
-	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
@@ -68,21 +66,10 @@ type stormLease struct {
 // newStorm starts a cluster.
 func newStorm(t *testing.T, seed uint64, nodes int, auth bool, pace time.Duration, more ...string) *storm {
 	t.Helper()
-	free, err := ports.Free("127.0.0.1", 2*nodes+2)
-	require.NoError(t, err)
 	s := &storm{t: t, random: rand.New(rand.NewPCG(seed, 1)), away: -1, pace: pace}
-	dir := dataDir(t)
-	var initial []string
-	for i := range nodes + 1 { // the last one joins later
-		f := serveFlags{fmt.Sprintf("m%d", i+1), filepath.Join(dir, fmt.Sprint(i+1)),
-			fmt.Sprintf("127.0.0.1:%d", free[2*i]), fmt.Sprintf("127.0.0.1:%d", free[2*i+1])}
-		s.flags = append(s.flags, f)
-		if i < nodes {
-			initial = append(initial, f.name+"=http://"+f.peer)
-		}
-	}
+	s.flags = memberFlags(t, nodes+1) // the last one joins later
 	s.running, s.joined = make([]*invocation, len(s.flags)), make([][]string, len(s.flags))
-	s.more = append(more, "--initial-cluster", strings.Join(initial, ","))
+	s.more = append(more, "--initial-cluster", initialCluster(s.flags[:nodes]))
 	for i := range nodes {
 		s.start(i)
 	}
@@ -666,12 +653,26 @@ func (s *storm) kills(nodes int, end time.Time) {
 		}
 	}
 	if s.random.IntN(8) == 0 {
+		s.awaitJoined()
 		s.t.Log("all are killed")
 		for i := range s.flags {
 			if s.running[i] != nil {
 				s.crash(i)
 				s.start(i)
 			}
+		}
+	}
+}
+
+// awaitJoined waits until members that join serve. One that begins to join when all have just started again may be told
+// of members as they were before it was added: it ends then, or stops as the one that it replaces, and an operator has to
+// add it again.
+func (s *storm) awaitJoined() {
+	for i, flags := range s.joined {
+		if flags != nil && s.running[i] != nil {
+			eventually(s.t, s.flags[i].name+" serves", func(ctx context.Context) bool {
+				return healthy(ctx, s.flags[i].client)
+			})
 		}
 	}
 }
