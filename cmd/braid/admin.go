@@ -108,6 +108,7 @@ func (f *adminFlags) callMember(ctx context.Context, config clientv3.Config, wit
 			return status.Errorf(codes.Unavailable, "%s: no connection within %v", config.Endpoints[0], within)
 		}
 	}
+	// The client could authenticate itself, but would wait for a member that is down until the whole time is over.
 	if name, password, given := strings.Cut(f.user, ":"); given {
 		q := &pb.AuthenticateRequest{Name: name, Password: password}
 		switch r, err := pb.NewAuthClient(conn).Authenticate(ctx, q); {

@@ -39,7 +39,7 @@ func (l *InstanceLog) Accept(accepted func(protocol.Cell) (protocol.Entry, bool)
 	}
 }
 
-// Leads is the entries after an index without a gap: of the log, then of cells.
+// Leads returns the entries after an index up to the first gap: those of the log, then those of cells.
 func (l *InstanceLog) Leads(after protocol.Index) []protocol.Entry {
 	entries := l.Recovered.Entries
 	for len(entries) > 0 && entries[0].Index <= after {

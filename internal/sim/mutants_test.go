@@ -76,7 +76,8 @@ var hints = map[string]uint64{
 	"tune-lanes-open": 582, "tune-lease-by-majority": 29, "tune-lease-at-once": 29, "tune-laggard-counts": 39,
 	"tune-promise-decided": 29, "iss-promise-forgets": 75,
 	"seal-begin-unclosed": 2, "seal-ends-unnamed": 3, "seal-snapshot-by-index": 19, "seal-numbered-again": 5,
-	"seal-forgets-sessions": 5, "seal-unanswered": 13, "seal-number-again": 8, "seal-lanes-open": 19, "iss-seal-at-entry": 371,
+	"seal-forgets-sessions": 5, "seal-unanswered": 13,
+	"seal-number-again": 8, "seal-lanes-open": 19, "iss-seal-at-entry": 371,
 }
 
 // seldom is the first hint that makes a mutant a rare one. Only campaign mutants searches for rare mutants.

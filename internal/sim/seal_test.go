@@ -177,7 +177,9 @@ func deciderDies(s *script) {
 func minorityReads(s *script) {
 	s.settled()
 	s.split(2, 3)
-	s.until("another one leads", func() bool { return roleOf(s.Member(2)) == protocol.Leader || roleOf(s.Member(3)) == protocol.Leader })
+	s.until("another one leads", func() bool {
+		return roleOf(s.Member(2)) == protocol.Leader || roleOf(s.Member(3)) == protocol.Leader
+	})
 	old := s.get(1)
 	next := protocol.MemberID(2)
 	if roleOf(s.Member(3)) == protocol.Leader {

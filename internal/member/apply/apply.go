@@ -341,8 +341,8 @@ func (p *Apply) goTo(instance protocol.InstanceID, base protocol.Base) (after, e
 	}
 	p.world.PublishConfigs(p.Applier)
 	p.save(member.Saved{Newest: meta.Cursor, Oldest: p.saved.Oldest})
-	if err := p.world.Prune(meta.Cursor.Position); err != nil || p.saving { // the one that is written is older: see wrote
-		return nil, err
+	if err := p.world.Prune(meta.Cursor.Position); err != nil || p.saving {
+		return nil, err // an older one may still be written, see wrote
 	}
 	p.save(member.Saved{Newest: meta.Cursor, Oldest: meta.Cursor})
 	return nil, nil
@@ -416,7 +416,7 @@ func (p *Apply) wrote(w *Written) {
 		return
 	}
 	before := p.saved.Newest
-	if at < before.Position { // another member's took the state's place while this one was written
+	if at < before.Position { // another member's snapshot was installed while this one was written
 		if err := p.forgetOlder(); err != nil {
 			p.world.Tell(ApplyNews{What: SnapshotsRemain, Position: before.Position, Err: err})
 		}

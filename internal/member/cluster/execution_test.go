@@ -199,7 +199,8 @@ func TestAReshapeIsNotProposedBehindASeal(t *testing.T) {
 	for _, op := range []Operation{
 		op, {Kind: Switch, Seal: protocol.Seal{Instances: 1, Profile: next}},
 		{Kind: Tune, Changes: []protocol.Change{{Kind: protocol.Tune, Profile: &next}}},
-		{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 2}}}},
+		{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember,
+			Member: protocol.Member{ID: 2}}}},
 	} {
 		require.Equal(t, protocol.ReasonChangePending, refused(x.Begin(op)), op.Kind)
 	}

@@ -35,14 +35,14 @@ func (v *MemberView) first() *protocol.Status {
 	return v.Instances[i]
 }
 
-// settled reports whether what is applied is of the active instances, all of which have the first one's members, and no
-// other number of them is about to be active.
+// settled reports whether no change is under way: this member has applied the last seal and the last change of the
+// number of instances, and all active instances have the first one's members.
 func (v *MemberView) settled() bool {
 	at, configs := v.Applied.At()
 	return !v.crossing() && at.Reshape == 0 && member.Settled(&v.first().Config, configs)
 }
 
-// crossing reports whether a seal is between what is applied and the active instances.
+// crossing reports whether the active instances are behind a seal that this member has not applied yet.
 func (v *MemberView) crossing() bool {
 	at, _ := v.Applied.At()
 	return at.Points[0].Instance != v.first().Instance

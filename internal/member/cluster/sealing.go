@@ -38,19 +38,18 @@ func (e *Execution) seal(v *MemberView) ExecutionStep {
 	return e.propose(v, in, settled && !earlier)
 }
 
-// fits reports whether the quorums behind a seal are possible with a membership, and intersect, also when members that
-// are joining become voters one by one. Otherwise they would never.
+// fits reports whether the quorums behind a seal are possible with a membership, and intersect: now, and after each
+// member that is joining becomes a voter. Otherwise that member would stay a learner.
 func fits(s *protocol.Seal, c *protocol.Config) bool {
 	system, then := quorum.Setting.In(s.Profile.Values), c.Clone()
-	ok := func() bool { return system.Fits(len(then.Voters()), quorum.ZonesOf(&then)) == nil }
-	fits := ok()
+	possible := system.Fits(len(then.Voters()), quorum.ZonesOf(&then)) == nil
 	for i := range then.Members {
 		if m := &then.Members[i]; m.Joining {
 			m.Learner, m.Joining = false, false
-			fits = fits && ok()
+			possible = possible && system.Fits(len(then.Voters()), quorum.ZonesOf(&then)) == nil
 		}
 	}
-	return fits
+	return possible
 }
 
 // began reports whether this member has applied everything before what a seal begins.

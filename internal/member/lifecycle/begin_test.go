@@ -161,7 +161,8 @@ func TestTheEndIsWhereAllLogsLead(t *testing.T) {
 	require.True(t, all)
 
 	for version, want := range map[uint64]protocol.Position{2: 6, 3: 4} {
-		seal := protocol.Seal{Profile: protocol.Profile{Version: version, Core: "x"}, Members: meta.Config, Instances: 1}
+		seal := protocol.Seal{Profile: protocol.Profile{Version: version, Core: "x"}, Members: meta.Config,
+			Instances: 1}
 		sealed := protocol.NewSeal(seal)
 		sealed.Seal(3, 1, make([]byte, protocol.HeadSize))
 		behind := &Pending{recovery{Recovered: log(at(1), at(2)), instance: 2}}

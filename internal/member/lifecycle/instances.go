@@ -394,8 +394,8 @@ func (n *Instances[I]) Check() error {
 	return nil
 }
 
-// End is where the global log would stand if all entries were decided that a member's logs have, after the snapshot
-// with this meta. all is false if it might stand further: instances begin on the way, of which it may have more.
+// End is the position of the global log after the snapshot with this meta if all entries of a member's logs were
+// decided. all is false if it may be further, because other instances begin before it.
 func (f *FoundInstances) End(meta *member.Meta, logs []member.InstanceLog) (end protocol.Position, all bool) {
 	p := apply.NewPlanner(meta)
 	if p == nil {

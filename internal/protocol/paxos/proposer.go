@@ -37,8 +37,8 @@ type Proposer struct {
 // Request is a request to one acceptor for a promise, which is answered in parts.
 type Request struct {
 	ID protocol.MemberID
-	// Next is the first slot that it has not reported; Done: it has reported everything. Asked is the slot from which on
-	// it was asked last; ≤ Next.
+	// Next is the first slot that it has not reported; Done: it has reported everything. Asked is the slot from which
+	// on it was asked last; ≤ Next.
 	Next, Asked protocol.Index
 	Done        bool
 	// Decided is the last slot up to which it knows everything to be decided; MissingBodies: it is missing bodies of

@@ -91,12 +91,14 @@ func RotSnapshot(w *World, m *node.Member) {
 			return
 		}
 	}
-	for _, id := range older.Header.Cursor.Instances() { // behind the older snapshot retired ones begin again
+	// Behind the older snapshot, instances begin again that are retired now. A start has given up their logs if the
+	// newest snapshot knows that.
+	for _, id := range older.Header.Cursor.Instances() {
 		if m.Log.Floor(uint32(id)) > uint64(older.Header.Base(id).Index) {
-			return // a start gives up the logs of instances that are retired at the newest snapshot
+			return
 		}
 	}
-	for _, k := range slices.Concat(m.InForce, m.Retired) { // behind the older snapshot retired ones begin again
+	for _, k := range slices.Concat(m.InForce, m.Retired) {
 		if older.Header.Cursor.Retired(k.Instance) {
 			continue
 		}

@@ -95,8 +95,8 @@ func (m *Member) judgeEnded(r *Running, found []member.InstanceLog) error {
 			old := &found[i]
 			if c.Sealed() && r.instances.Pending(c.ID) && old.Instance < c.ID && !old.Closed &&
 				m.Env.Court.Of(old.Instance).Closes() {
-				return fmt.Errorf("W4: its log has the beginning of instance %d, and it takes part in instance %d", c.ID,
-					old.Instance)
+				return fmt.Errorf("W4: its log has the beginning of instance %d, and it takes part in instance %d",
+					c.ID, old.Instance)
 			}
 		}
 	}
