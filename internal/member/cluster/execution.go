@@ -56,10 +56,11 @@ type Execution struct {
 	context uint64
 	refused error // by the core
 
-	begun time.Duration // when the operation began; 0: it has not
-	told  bool          // an instance was told of the operation
-	asked time.Duration // when it was told last
-	led   time.Duration // when this member was last seen to lead
+	begun time.Duration       // when the operation began; 0: it has not
+	told  bool                // an instance was told of the operation
+	asked time.Duration       // when it was told last
+	led   time.Duration       // when this member was last seen to lead; once an instance was told, to lead that one
+	of    protocol.InstanceID // that was told last
 	// confirmed: since the operation began it was confirmed that this member leads, and all that was executed anywhere
 	// before is applied here. A merged instance may have decided more.
 	confirmed bool
@@ -85,7 +86,7 @@ func (e *Execution) Next(v *MemberView) ExecutionStep {
 		e.begun = max(v.Now, 1)
 	}
 	first := v.first()
-	if first.Role == protocol.Leader {
+	if first.Role == protocol.Leader && (!e.told || first.Instance == e.of) {
 		e.led = v.Now
 	}
 	switch kind := e.Op.Kind; {
@@ -138,8 +139,8 @@ func (e *Execution) stalled(what string, limit time.Duration) ExecutionStep {
 
 // send gives the first instance an input.
 func (e *Execution) send(v *MemberView, in protocol.Input) ExecutionStep {
-	e.told, e.asked = true, v.Now
-	return ExecutionStep{Tell: []member.InstanceInput{{Instance: v.Lead().Instance, Input: in}}}
+	e.told, e.asked, e.of = true, v.Now, v.Lead().Instance
+	return ExecutionStep{Tell: []member.InstanceInput{{Instance: e.of, Input: in}}}
 }
 
 // beginChange proposes a membership change, or a new profile. The other instances follow. Until all have followed,
@@ -164,12 +165,12 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 	case e.watch.Seen():
 		return e.already()
 	}
-	e.watch.After = v.first().Last
+	e.watch.After = apply.Lead{Instance: v.first().Instance, Index: v.first().ConfigIndex}
 	return e.send(v, protocol.ProposeChange{Context: e.context, Changes: e.Op.Changes})
 }
 
-// change waits until a membership change or a new profile is in effect. Another leader may have dropped it: then no one
-// here would ever know.
+// change waits until a membership change or a new profile is in effect. Another leader may have dropped it, or sealed the
+// log without it: then no one here would ever know.
 func (e *Execution) change(v *MemberView) ExecutionStep {
 	switch leaves := e.Op.removes(e.cfg.Self); {
 	case !e.watch.Seen() && v.Now-e.led >= e.cfg.GiveUp:

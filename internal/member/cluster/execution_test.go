@@ -60,7 +60,7 @@ func TestAChangeIsNotMadeByWhatCameBefore(t *testing.T) {
 	joint := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}}, Outgoing: []protocol.MemberID{1, 2}}
 	final := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}}}
 	joined := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}, {ID: 4, Learner: true, Joining: true}}}
-	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: joined, Last: 9}
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: joined, ConfigIndex: 9}
 	applied := appliedAt(0, joint)
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
 	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
@@ -77,6 +77,52 @@ func TestAChangeIsNotMadeByWhatCameBefore(t *testing.T) {
 		applied.NoteConfigs(applierAt(c.index, 0, c.config))
 		require.Equal(t, c.made, e.Next(v).Done, "at %d", c.index)
 	}
+}
+
+// TestAChangeIsMadeBeforeTheEndOfTheLog: other leaders of ISS have proposed in slots that come after the leader's own
+// next one, so the change takes effect before the end of the log as it was when the change was asked for.
+func TestAChangeIsMadeBeforeTheEndOfTheLog(t *testing.T) {
+	two, three := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}},
+		protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: three, ConfigIndex: 4,
+		Last: 90}
+	applied := appliedAt(20, three)
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
+	x := Executions{Config: member.OperationConfig{Self: 1, Election: time.Second, GiveUp: time.Minute}}
+	e := x.Begin(Operation{Kind: ChangeMembers,
+		Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}})
+	require.Len(t, e.Next(v).Tell, 1)
+	applied.NoteConfigs(applierAt(40, 0, two))
+	require.Equal(t, ExecutionStep{Done: true}, e.Next(v))
+}
+
+// TestAChangeThatASealPassesIsGivenUp: another member led meanwhile and sealed the log without the change. This member
+// leads behind the seal, where the change will never be made. What takes effect there counts, also at a lower index.
+func TestAChangeThatASealPassesIsGivenUp(t *testing.T) {
+	two, three := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}},
+		protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: three, ConfigIndex: 40}
+	applied := appliedAt(40, three)
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
+	x := Executions{Config: member.OperationConfig{Self: 1, Election: time.Second, GiveUp: time.Minute}}
+	op := Operation{Kind: ChangeMembers,
+		Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}}
+	dropped, made := x.Begin(op), x.Begin(op)
+	require.Len(t, dropped.Next(v).Tell, 1)
+	require.Len(t, made.Next(v).Tell, 1)
+
+	behind := func(index protocol.Index, c protocol.Config) *apply.Applier {
+		at := order.Cursor{Position: 50, Points: []order.Point{{Instance: 2, Index: index}}}
+		return apply.NewApplier(&membertest.History{}, member.Meta{Cursor: at, Config: c}, membertest.Session, 0, nil)
+	}
+	leader.Instance, leader.ConfigIndex = 2, 1
+	applied.NoteConfigs(behind(1, three))
+	v.Now += time.Minute - 1
+	require.Equal(t, ExecutionStep{}, dropped.Next(v))
+	v.Now++
+	require.ErrorAs(t, dropped.Next(v).Err, new(*member.StalledError))
+	applied.NoteConfigs(behind(3, two))
+	require.Equal(t, ExecutionStep{Done: true}, made.Next(v))
 }
 
 // TestARemovalThatAnInstanceHasYetToFollowIsNotMade: another instance has just added the member, and

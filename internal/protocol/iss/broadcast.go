@@ -201,7 +201,7 @@ func (b *broadcast) decide(v protocol.Entry) {
 		delete(b.ownValues, i)
 		b.open -= m.Bytes()
 		if isNil(&v) {
-			b.s.proposals.addReturned(m)
+			b.s.returned(m)
 		}
 	}
 	b.s.noteValue(b, &v)

@@ -17,6 +17,8 @@ type proposals struct {
 	queue  []protocol.Entry
 	queued int
 	change *protocol.ProposeChange
+	// asked is the context of the change that was proposed last.
+	asked uint64
 	// returned are entries that were proposed and not decided. They wait for the next epoch.
 	returned []protocol.Entry
 	// routed is where proposals are sent, since the epoch routedAt.
@@ -126,10 +128,14 @@ func (s *ISS) fill(b *broadcast) {
 	}
 }
 
-// addReturned keeps an entry of this member's in whose slot another proposer had ⊥ decided.
-func (p *proposals) addReturned(e protocol.Entry) {
-	if e.Kind.Commands() {
-		p.returned = append(p.returned, e)
+// returned takes in that another proposer had ⊥ decided in the slot of an entry of this member's. Commands are proposed
+// again. A membership change is refused: who asked for it asks the one that leads now.
+func (s *ISS) returned(e protocol.Entry) {
+	switch {
+	case e.Kind.Commands():
+		s.proposals.returned = append(s.proposals.returned, e)
+	case e.Kind == protocol.EntryConfig:
+		s.refuse(s.proposals.asked, protocol.ReasonChangePending)
 	}
 }
 
@@ -222,6 +228,7 @@ func (s *ISS) proposeConfig(b *broadcast) {
 		s.refuse(in.Context, reason)
 		return
 	}
+	s.proposals.asked = in.Context
 	b.propose(e)
 }
 
