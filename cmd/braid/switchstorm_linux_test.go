@@ -665,8 +665,8 @@ func (s *storm) kills(nodes int, end time.Time) {
 }
 
 // awaitJoined waits until members that join serve. One that begins to join when all have just started again may be told
-// of members as they were before it was added: it ends then, or stops as the one that it replaces, and an operator has to
-// add it again.
+// of members as they were before it was added: it ends then, or stops as the one that it replaces, and an operator has
+// to add it again.
 func (s *storm) awaitJoined() {
 	for i, flags := range s.joined {
 		if flags != nil && s.running[i] != nil {

@@ -169,8 +169,8 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 	return e.send(v, protocol.ProposeChange{Context: e.context, Changes: e.Op.Changes})
 }
 
-// change waits until a membership change or a new profile is in effect. Another leader may have dropped it, or sealed the
-// log without it: then no one here would ever know.
+// change waits until a membership change or a new profile is in effect. Another leader may have dropped it, or sealed
+// the log without it: then no one here would ever know.
 func (e *Execution) change(v *MemberView) ExecutionStep {
 	switch leaves := e.Op.removes(e.cfg.Self); {
 	case !e.watch.Seen() && v.Now-e.led >= e.cfg.GiveUp:
