@@ -49,6 +49,10 @@ var sealScenarios = []struct {
 	{"all lose power within the switch", 3, nil, allLosePower},
 	{"from epochs with a banned leader", 3, of("iss"), bannedLeader},
 	{"from four instances to lanes, with coded bodies", 5, fourCoded, toLanes},
+	{"a leader before the seal is named", 3, nil, namedBefore},
+	{"a leader before the seal is named, of epochs", 3, of("iss"), namedItself},
+	{"a new leader is heard of behind the seal", 3, nil, heardLate},
+	{"the decider forgets, and the others elect another leader before the seal", 3, nil, deciderForgets},
 }
 
 func TestSealScenarios(t *testing.T) {
@@ -437,4 +441,69 @@ func toLanes(s *script) {
 		s.mustAck(s.putBody(id))
 		s.mustAck(s.get(id))
 	}
+}
+
+// transfer asks a member that another one leads.
+func (s *script) transfer(id, to protocol.MemberID) (done func() (bool, error)) {
+	return s.operate(id, cluster.Operation{Kind: cluster.TransferLeader, To: to})
+}
+
+// namedBefore: member 3 does not know of the seal, and names the leader whom it follows.
+func namedBefore(s *script) {
+	s.settled()
+	s.Pass = func(m *protocol.Message) bool { return m.To != 3 }
+	s.seal(1, "multi-paxos")
+	s.begun(2, 2)
+	s.mustSucceed(s.transfer(3, 1))
+	require.False(s.t, s.hasBegun(3, 2))
+	s.Pass = nil
+	s.begun(2, 3)
+}
+
+// namedItself: the leader of the epoch's log does not know yet that others have decided the seal.
+func namedItself(s *script) {
+	s.serves()
+	l := s.Leader().ID
+	s.Pass = func(m *protocol.Message) bool { return m.To != l }
+	s.seal(l, "multi-paxos")
+	s.until("another member has begun", func() bool { return s.hasBegun(1+l%3, 2) || s.hasBegun(1+(l+1)%3, 2) })
+	require.False(s.t, s.hasBegun(l, 2))
+	s.mustSucceed(s.transfer(l, l))
+	s.Pass = nil
+	s.begun(2, 1, 2, 3)
+}
+
+// heardLate: member 1 hands leadership to member 2, and learns so when that one has sealed the log already.
+func heardLate(s *script) {
+	s.settled()
+	s.Pass = func(m *protocol.Message) bool { return m.To != 1 && m.Instance == 1 } // no one leads behind the seal
+	moved := s.transfer(1, 2)
+	s.until("member 2 leads", func() bool { return roleOf(s.Member(2)) == protocol.Leader })
+	s.seal(2, "multi-paxos")
+	s.begun(2, 2, 3)
+	s.Pass = func(m *protocol.Message) bool { return m.Instance == 1 && (m.To != 1 || len(m.Entries) == 0) }
+	s.mustSucceed(moved)
+	require.False(s.t, s.hasBegun(1, 2))
+	s.Pass = nil
+	s.begun(2, 1)
+}
+
+// deciderForgets: member 1 decides the seal and loses power before it has written that. Member 2 is elected before the
+// seal, and has not decided it again yet.
+func deciderForgets(s *script) {
+	s.settled()
+	s.Pass = func(m *protocol.Message) bool { return m.From != 1 || len(m.Entries) > 0 }
+	s.seal(1, "multi-paxos")
+	s.decided(1, 1)
+	s.crash(1)
+	s.Pass = nil
+	s.elect(2)
+	s.Pass = func(m *protocol.Message) bool { return m.To != 2 }
+	require.False(s.t, s.hasBegun(2, 2))
+	s.until("member 3 follows it", func() bool { return s.Member(3).Inst.Core().Status().Leader == 2 })
+	require.False(s.t, s.hasBegun(3, 2))
+	s.mustSucceed(s.transfer(3, 2))
+	s.Pass = nil
+	s.start(1)
+	s.begun(2, 1, 2, 3)
 }

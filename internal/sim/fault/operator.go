@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
@@ -11,7 +12,10 @@ import (
 // when patience has elapsed.
 func (w *World) Ask(m *node.Member, op cluster.Operation, patience time.Duration, then func(error)) {
 	w.Count(node.OperationsAsked)
-	began, ended := w.Now(), false
+	asked, ended := judge.Asked{By: m.ID, At: w.Now()}, false
+	if m.Up {
+		asked.First = m.InForce[0].Instance
+	}
 	m.Operate(op, patience, func(q *cluster.Request, err error) {
 		if ended {
 			return
@@ -20,7 +24,7 @@ func (w *World) Ask(m *node.Member, op cluster.Operation, patience time.Duration
 		w.Tracef("%s   answers the operator: %s: %v", m.ID, op.Kind, err)
 		if err == nil {
 			w.Count(node.OperationsDone)
-			w.Violate(m.ID, w.Court.Done(m.ID, &q.Op, began))
+			w.Violate(m.ID, w.Court.Done(asked, &q.Op))
 		}
 		then(err)
 	})

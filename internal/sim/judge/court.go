@@ -44,6 +44,7 @@ type Court struct {
 
 	rules  Rules
 	base   *world.Base
+	firsts []*Instance               // the first instances: a seal that counts adds one
 	shapes []shape                   // the numbers of instances from which the global log was merged, in order
 	met    map[protocol.Index]uint64 // digests of snapshots at an index
 	// counted are the seals whose verdict is that they count, while Settle runs.
@@ -57,7 +58,8 @@ func NewCourt(rules Rules, base *world.Base) *Court {
 		met: map[protocol.Index]uint64{},
 	}
 	c.Profiles = check.NewProfiles(rules.First.Profile.Version, textOf(&rules.First.Profile))
-	c.First, c.shapes = c.Of(protocol.FirstInstance), []shape{{instances: max(1, rules.Instances)}}
+	c.begin(c.Of(protocol.FirstInstance))
+	c.shapes = []shape{{instances: max(1, rules.Instances)}}
 	return c
 }
 
@@ -99,6 +101,9 @@ func (c *Court) With(instance protocol.InstanceID, first *protocol.Config) *Inst
 	c.All = append(c.All, j)
 	return j
 }
+
+// begin makes an instance the first one.
+func (c *Court) begin(j *Instance) { c.First, c.firsts = j, append(c.firsts, j) }
 
 // Check judges the bodies of all instances, after any event.
 func (c *Court) Check() {

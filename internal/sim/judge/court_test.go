@@ -33,17 +33,17 @@ func TestAMembershipMustHaveBeenDecided(t *testing.T) {
 	c, base := newCourt(t)
 	remove := &cluster.Operation{Kind: cluster.ChangeMembers,
 		Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}}
-	require.ErrorContains(t, c.Done(1, remove, base.Now()), "instance 1 has not decided it")
+	require.ErrorContains(t, c.Done(Asked{By: 1, At: base.Now()}, remove), "instance 1 has not decided it")
 	base.Run(time.Second)
 	two := members(1, 2)
 	require.NoError(t, c.Configure(c.First, &two))
-	require.NoError(t, c.Done(1, remove, base.Now()))
+	require.NoError(t, c.Done(Asked{By: 1, At: base.Now()}, remove))
 	base.Run(time.Minute)
 	three := members(1, 2, 3)
 	require.NoError(t, c.Configure(c.First, &three))
-	require.NoError(t, c.Done(1, remove, time.Second), "it was in force then")
+	require.NoError(t, c.Done(Asked{By: 1, At: time.Second}, remove), "it was in force then")
 	base.Run(time.Hour)
-	require.Error(t, c.Done(1, remove, base.Now()), "it no longer was")
+	require.Error(t, c.Done(Asked{By: 1, At: base.Now()}, remove), "it no longer was")
 }
 
 // TestInstancesFollowTheProfile: other instances follow the profile of the first one, and never go back.
@@ -67,9 +67,42 @@ func TestInstancesFollowTheProfile(t *testing.T) {
 func TestOnlyMembersThatLedLead(t *testing.T) {
 	c, _ := newCourt(t)
 	transfer := &cluster.Operation{Kind: cluster.TransferLeader, To: 2}
-	require.ErrorContains(t, c.Done(1, transfer, 0), "never elected")
+	require.ErrorContains(t, c.Done(Asked{By: 1}, transfer), "never elected")
 	c.First.Led[2] = true
-	require.NoError(t, c.Done(1, transfer, 0))
+	require.NoError(t, c.Done(Asked{By: 1}, transfer))
+}
+
+// TestLeadersBeforeASeal: who was asked before it began the instances behind a seal may name the leader before it, and
+// one that another member elects there. Who has begun them may not.
+func TestLeadersBeforeASeal(t *testing.T) {
+	c, _ := newCourt(t)
+	old := c.First
+	seal := protocol.Seal{Instances: 1, Profile: protocol.Profile{Version: 1}}
+	require.NoError(t, c.sealed(&counted{seal, []uint64{1}, members(1, 2, 3)}, []uint64{2}))
+	require.EqualValues(t, 2, c.First.ID)
+	transfer := &cluster.Operation{Kind: cluster.TransferLeader, To: 2}
+	require.ErrorContains(t, c.Done(Asked{By: 3, First: 1}, transfer), "never elected")
+	old.Led[2] = true
+	require.NoError(t, c.Done(Asked{By: 3, First: 1}, transfer))
+	require.ErrorContains(t, c.Done(Asked{By: 3, First: 2}, transfer), "never elected")
+	c.First.Led[2] = true
+	require.NoError(t, c.Done(Asked{By: 3, First: 2}, transfer))
+}
+
+// TestALeaderIsRemovedBehindASeal: whether a leader is removed is judged in the first instance, not in one before it.
+func TestALeaderIsRemovedBehindASeal(t *testing.T) {
+	c, base := newCourt(t)
+	c.First.Led[3] = true
+	seal := protocol.Seal{Instances: 1, Profile: protocol.Profile{Version: 1}}
+	require.NoError(t, c.sealed(&counted{seal, []uint64{1}, members(1, 2, 3)}, []uint64{2}))
+	remove := &cluster.Operation{Kind: cluster.ChangeMembers,
+		Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}}
+	asked := Asked{By: 1, At: base.Now(), First: 1}
+	require.ErrorContains(t, c.Done(asked, remove), "instance 2 has not decided it")
+	two := members(1, 2)
+	two.Profile.Version = 1
+	require.NoError(t, c.Configure(c.First, &two))
+	require.NoError(t, c.Done(asked, remove))
 }
 
 // TestRetiredInstancesObeyTheFirst: a retired instance follows the membership of the first one.

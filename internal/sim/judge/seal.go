@@ -67,7 +67,7 @@ func (c *Court) sealed(s *counted, begins []uint64) error {
 	for i, id := range begins {
 		j := c.With(protocol.InstanceID(id), &first)
 		if j.sealed, j.profile = true, first.Profile.Version; i == 0 {
-			c.First = j
+			c.begin(j)
 		}
 	}
 	return errors.Join(c.Profiles.Decide(first.Profile.Version, textOf(&first.Profile)), c.configureEnded(c.First))
