@@ -1,13 +1,14 @@
 package protocol
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
 
 // EpochSettings determine the length of epochs and their leaders (docs/internals/iss.md). The zero value of a field
-// means its default. They are the same on all members of a cluster, and never change: with other settings the same
-// log would have other epochs.
+// means its default. They are the same on all members of a cluster, and change only with a seal: with other settings
+// the same log would have other epochs.
 type EpochSettings struct {
 	// MinSlots and MaxSlots bound the slots of a leader with a full share in an epoch. Both are powers of two. If they
 	// are equal, the length of epochs does not follow the load.
@@ -23,18 +24,22 @@ type EpochSettings struct {
 	MaxBan int `json:"max_ban,omitempty"`
 }
 
+// errEpochForm says how String writes settings.
+var errEpochForm = errors.New(
+	`not of the form "slots LEAST-MOST, shares by load|equal, policy NAME, bans FIRST-LONGEST"`)
+
 // ParseEpochSettings reads what String writes.
 func ParseEpochSettings(text string) (s EpochSettings, err error) {
 	words := strings.Split(text, ", ")
 	if len(words) != 4 {
-		return s, fmt.Errorf("not of the form %q", EpochSettings{}.String())
+		return s, errEpochForm
 	}
 	_, errSlots := fmt.Sscanf(words[0], "slots %d-%d", &s.MinSlots, &s.MaxSlots)
 	_, errBans := fmt.Sscanf(words[3], "bans %d-%d", &s.Ban, &s.MaxBan)
 	shares, isShares := strings.CutPrefix(words[1], "shares ")
 	policy, isPolicy := strings.CutPrefix(words[2], "policy ")
 	if s.EqualShares, s.Policy = shares == "equal", policy; !isShares || !isPolicy || errSlots != nil || errBans != nil {
-		return s, fmt.Errorf("not of the form %q", EpochSettings{}.String())
+		return s, errEpochForm
 	}
 	return s, nil
 }
