@@ -252,6 +252,24 @@ func (y System) Carries(old, next Voters) bool {
 	return stay+y.Elects(Set{}).need(len(next.IDs)) > len(next.IDs)
 }
 
+// Admits reports whether each member that is joining can become a voter, one after the other: the voters then have
+// quorums that intersect, and if bodies are kept by those that decided, these carry them to the next voters.
+func (y System) Admits(c *protocol.Config, bodies bool) bool {
+	now := c.Clone()
+	for i := range now.Members {
+		if !now.Members[i].Joining {
+			continue
+		}
+		before := VotersOf(&now)
+		now.Members[i].Learner, now.Members[i].Joining = false, false
+		after := VotersOf(&now)
+		if y.Fits(len(after.IDs), after.Zones) != nil || bodies && !y.Carries(before, after) {
+			return false
+		}
+	}
+	return true
+}
+
 // Zone is the number of a voter's zone. Voters without a zone are in turns in those of quorums by zones; with other
 // quorums each is in a zone of its own.
 func (y System) Zone(v Voters, id protocol.MemberID) int {

@@ -282,6 +282,39 @@ func dumbCarries(y System, old, next []protocol.MemberID) bool {
 	return true
 }
 
+// TestAdmits: a member that joins is to become a voter with quorums that intersect, and where there are bodies these go
+// over to the next voters.
+func TestAdmits(t *testing.T) {
+	config := func(voters, joining int) *protocol.Config {
+		c := &protocol.Config{}
+		for i := range voters + joining {
+			joins := i >= voters
+			c.Members = append(c.Members, protocol.Member{ID: protocol.MemberID(1 + i), Learner: joins, Joining: joins})
+		}
+		return c
+	}
+	zones := InZones(Zones{Count: 3, Lost: 2, Down: 1})
+	for _, x := range []struct {
+		system         System
+		voters, joins  int
+		bodies, admits bool
+	}{
+		{System{}, 4, 2, true, true},
+		{Sizes(3, 2), 3, 1, true, true},
+		{Sizes(3, 2), 4, 1, false, false},
+		{Sizes(4, 2), 4, 1, true, true},
+		{zones, 4, 1, false, true},
+		{zones, 4, 1, true, false},
+		{zones, 4, 0, true, true},
+		{zones, 6, 1, true, true},
+		{InGrid(2), 3, 1, true, true},
+		{InGrid(2), 3, 2, true, false}, // the second one
+		{InGrid(2), 3, 2, false, true},
+	} {
+		require.Equal(t, x.admits, x.system.Admits(config(x.voters, x.joins), x.bodies), "%+v", x)
+	}
+}
+
 // While joint, both halves have to agree, each in its own columns.
 func TestJointGrids(t *testing.T) {
 	joint := Set{Incoming: voters(6), Outgoing: voters(9)[5:]}

@@ -39,17 +39,11 @@ func (e *Execution) seal(v *MemberView) ExecutionStep {
 }
 
 // fits reports whether the quorums behind a seal are possible with a membership, and intersect: now, and after each
-// member that is joining becomes a voter. Otherwise that member would stay a learner.
+// member that is joining becomes a voter. Otherwise that member would stay a learner. It would as well if a core that
+// keeps bodies at their deciders, as ISS does, could not carry them to the next voters.
 func fits(s *protocol.Seal, c *protocol.Config) bool {
-	system, then := quorum.Setting.In(s.Profile.Values), c.Clone()
-	possible := system.Fits(len(then.Voters()), quorum.ZonesOf(&then)) == nil
-	for i := range then.Members {
-		if m := &then.Members[i]; m.Joining {
-			m.Learner, m.Joining = false, false
-			possible = possible && system.Fits(len(then.Voters()), quorum.ZonesOf(&then)) == nil
-		}
-	}
-	return possible
+	system := quorum.Setting.In(s.Profile.Values)
+	return system.Fits(len(c.Voters()), quorum.ZonesOf(c)) == nil && system.Admits(c, true)
 }
 
 // began reports whether this member has applied everything before what a seal begins.

@@ -144,6 +144,10 @@ func TestASealIsRefused(t *testing.T) {
 	d.refused(protocol.ReasonQuorums) // the third one would never become a voter
 	d.seal.Profile.Values = fits
 	require.False(t, d.begin().Next(d.v).Done)
+	// A third voter in these zones has quorums, but no decided body need be with all of them.
+	d.seal.Profile.Values = quorum.Setting.Set(fits, quorum.InZones(quorum.Zones{Count: 2, Down: 1}))
+	d.refused(protocol.ReasonQuorums)
+	d.seal.Profile.Values = fits
 	d.leader.Config = applied
 	d.apply(applied)
 

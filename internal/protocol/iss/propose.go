@@ -245,17 +245,23 @@ func (s *ISS) proposing() *protocol.Config {
 // changed returns the configuration after the changes, or the reason for refusing them. Where there are bodies, one
 // voter is added or removed at a time: other leaders continue to propose meanwhile. A body that a quorum of the
 // former voters has is still with each quorum of the next ones then. In a grid it need not be, because voters change
-// their columns, and neither where a voter changes its zone.
+// their columns, and neither where a voter changes its zone. So no member joins that could not become a voter.
 func (s *ISS) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
 	next, reason := slots.Changed(&s.conf, changes, s.quorums, s.knownOthers())
 	if reason == protocol.ReasonNone {
 		reason = s.tuning.Refuses(&s.cfg, &s.conf.Profile, &next.Profile)
 	}
 	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesAfter(s.log.Last())) &&
-		!carries(s.quorums, &s.conf, &next) {
+		!(carries(s.quorums, &s.conf, &next) && admits(s.quorums, &s.conf, &next)) {
 		reason = protocol.ReasonBodies
 	}
 	return next, reason
+}
+
+// admits reports whether a change leaves no joining member that can never become a voter where there are bodies. If
+// there is one already, a change does not make it worse: it may remove that member.
+func admits(quorums quorum.System, now, next *protocol.Config) bool {
+	return quorums.Admits(next, true) || !quorums.Admits(now, true)
 }
 
 // carries reports whether every quorum of the next voters intersects each one of those that decide now.
