@@ -40,8 +40,8 @@ func (r *Replica) ChangeMembers(ctx context.Context, changes []protocol.Change) 
 	return r.operate(ctx, cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes})
 }
 
-// TransferLeader hands leadership of the first instance to a voter (0: the most advanced one). It
-// returns when the member that led sees the other leader.
+// TransferLeader hands leadership of the first instance to a voter (0: the most advanced one). It returns when the
+// member that led sees the other leader, or at once if this member follows that one already.
 func (r *Replica) TransferLeader(ctx context.Context, to protocol.MemberID) error {
 	return r.operate(ctx, cluster.Operation{Kind: cluster.TransferLeader, To: to})
 }
