@@ -35,8 +35,8 @@ type FS = vfs.FS
 //	SyncData() error                        // Sync, except for what reading does not need; it may be the same as Sync
 //
 // Its methods are called concurrently, except for Read and Write. Writes leave the bytes that they are given as they
-// are. If a file has a method Fd() uintptr as well, the log may write to the descriptor in place of WriteAt: a wrapper
-// that must see each write has none, as one that embeds a File does.
+// are. If a file has a method Fd() uintptr as well, the log may write to the descriptor in place of WriteAt, and ask
+// it which bytes were never written: a wrapper that must see each write has none, as one that embeds a File does.
 type File = vfs.File
 
 // OSFS returns the operating system's file system.

@@ -44,7 +44,7 @@ type FS interface {
 
 // File is an open file or directory. Methods may be called concurrently, except for Write and Read, which share a
 // position. A file whose system has descriptors may also have the method Fd() uintptr: writers may then write to the
-// descriptor in place of WriteAt.
+// descriptor in place of WriteAt, and NextWritten and NextHole ask it.
 type File interface {
 	io.Closer
 	io.Reader

@@ -263,6 +263,35 @@ func TestCrash(t *testing.T) {
 	require.Equal(t, "synced", get(t, m.Crash(0, nil), "/d/a"), "a crash of a copy changes nothing here")
 }
 
+func TestNextWritten(t *testing.T) {
+	const size = 1 << 20
+	everywhere(t, func(t *testing.T, fs FS, dir string) {
+		f, err := fs.Create(filepath.Join(dir, "f"))
+		require.NoError(t, err)
+		defer func() { _ = f.Close() }()
+		require.NoError(t, f.Preallocate(0, size))
+		for _, at := range []int64{100, 500_000, size - 1} {
+			_, err := f.WriteAt([]byte{1}, at)
+			require.NoError(t, err)
+		}
+		check := func() {
+			require.EqualValues(t, 100, NextWritten(f, 100))
+			require.EqualValues(t, 500_000, NextWritten(f, 500_000))
+			require.LessOrEqual(t, NextWritten(f, 101), int64(500_000), "a byte between was written")
+			require.LessOrEqual(t, NextWritten(f, 500_001), int64(size-1))
+			require.GreaterOrEqual(t, NextWritten(f, 200_000), int64(200_000))
+			require.GreaterOrEqual(t, NextWritten(f, size), int64(size))
+			for _, at := range []int64{100, 500_000, size - 1} {
+				require.Greater(t, NextHole(f, at), at)
+			}
+			require.GreaterOrEqual(t, NextHole(f, size), int64(size))
+		}
+		check() // what is only in the machine's memory counts as well
+		require.NoError(t, f.Sync())
+		check()
+	})
+}
+
 func TestDescriptor(t *testing.T) {
 	f, err := OS.Create(filepath.Join(t.TempDir(), "f"))
 	require.NoError(t, err)

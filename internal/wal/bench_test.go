@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -36,6 +37,31 @@ func BenchmarkSync(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "syncs/s")
 		})
+	}
+}
+
+// BenchmarkOpen is opening a log, and the bodies next to it, of which little was written.
+func BenchmarkOpen(b *testing.B) {
+	dir, owner := b.TempDir(), []byte("bench")
+	open := func() (*Log, *Bodies) {
+		l, err := Open(Options{Dir: dir + "/log", Identity: owner})
+		if err != nil {
+			b.Fatal(err)
+		}
+		bodies, err := OpenBodies(BodiesOptions{Dir: dir + "/bodies", Identity: owner})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return l, bodies
+	}
+	b.ReportAllocs()
+	for i := uint64(1); b.Loop(); i++ {
+		l, bodies := open()
+		record := Record{Instance: 1, Kind: KindEntry, Index: i, Parts: [2][]byte{make([]byte, 100)}}
+		err := bodies.Append(Body{Instance: 1, Index: i, Term: 1, Form: 1, Bytes: make([]byte, 1000)})
+		if err := errors.Join(err, bodies.Close(), l.Append([]Record{record}), l.Close()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

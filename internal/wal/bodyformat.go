@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // A file of bodies begins with a page like a segment's, with another magic. Then come
@@ -174,8 +176,15 @@ func (s *bodyScanner) head(at int64) (bodyHead, bool, error) {
 
 // search finds the first head, or tail of a record from at on, after bytes without one.
 func (s *bodyScanner) search(at int64) (bodyHead, bool, error) {
-	for p := at; p+bodyHeadSize <= s.capacity; {
-		b, err := s.ahead.bytes(s.file.file, p, int(min(searchStep, s.capacity-p)))
+	for p := at; ; {
+		next := vfs.NextWritten(s.file.file, p)
+		if next > s.capacity-bodyHeadSize {
+			return bodyHead{}, false, nil
+		}
+		p += (next - p) / bodyAlign * bodyAlign
+		hole := alignBody(min(max(vfs.NextHole(s.file.file, next), p+1), s.capacity))
+		n := int(min(searchStep, s.capacity-p, hole-p))
+		b, err := s.ahead.bytes(s.file.file, p, n)
 		if err != nil {
 			return bodyHead{}, false, err
 		}
@@ -185,12 +194,11 @@ func (s *bodyScanner) search(at int64) (bodyHead, bool, error) {
 				return h, true, nil
 			}
 		}
-		if len(b) < searchStep {
-			break
+		if len(b) < n {
+			return bodyHead{}, false, nil
 		}
-		p += searchStep
+		p += alignBody(int64(n))
 	}
-	return bodyHead{}, false, nil
 }
 
 // searchStep is the size of reads in search of a head; a multiple of bodyAlign.

@@ -56,6 +56,9 @@
 // bytes, p50, 2 shared cores). Without a sync the mark costs a write of 32 bytes, which is less
 // than can be measured.
 //
+// The search for later batches leaves out what was never written, if the file system can tell (vfs.NextWritten): these
+// bytes are zeros, and no batch begins in them. Batches themselves are always read.
+//
 // Bodies have a mark of their own for the file that is being written.
 //
 // # Damage that is skipped

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // Cover is the part of a log that is not needed, because a snapshot covers it. The log opens in spite of damaged
@@ -236,11 +238,17 @@ func (r *recovery) flaw(segs []*segment, i int, offset int64) (*CorruptError, er
 }
 
 // search looks for the header of a wanted batch; -1 if there is none. A record's bytes can look like such a header
-// only if they contain a future batch of this log.
+// only if they contain a future batch of this log. It does not read what was never written, which in a new segment is
+// most of it: a header of which a part was never written is not good, because the count at its end is not zero.
 func (r *recovery) search(s *segment, from int64, want func(*batchHeader) bool) (int64, error) {
 	const step = 256 << 10
-	for from < s.capacity {
-		b, err := r.buffer.bytes(s.file, from, int(min(step+batchHeaderSize, s.capacity-from)))
+	for {
+		if from = vfs.NextWritten(s.file, from); from >= s.capacity {
+			return -1, nil
+		}
+		hole := max(vfs.NextHole(s.file, from), from+1)
+		end := min(from+step, hole, s.capacity)
+		b, err := r.buffer.bytes(s.file, from, int(min(end+batchHeaderSize, hole, s.capacity)-from))
 		if err != nil {
 			return 0, &ReadError{"read", r.l.path(s.seq, liveSuffix), err}
 		}
@@ -255,9 +263,8 @@ func (r *recovery) search(s *segment, from int64, want func(*batchHeader) bool) 
 				return from + int64(at), nil
 			}
 		}
-		from += step
+		from = end
 	}
-	return -1, nil
 }
 
 // resume finds the first good batch of a segment after a gap; -1 if there is none. It was written when the missing

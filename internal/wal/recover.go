@@ -545,7 +545,11 @@ func (w *readBuffer) bytes(f vfs.File, offset int64, n int) ([]byte, error) {
 		i := int(offset - w.at)
 		return w.buf[i : i+n], nil
 	}
-	size := max(n, w.step)
+	if w.file != f {
+		vfs.NoReadAhead(f)
+	}
+	// What was never written is not read ahead: it would only fill the machine's memory.
+	size := max(n, int(min(int64(w.step), vfs.NextHole(f, offset)-offset)))
 	if cap(w.buf) < size {
 		w.buf = make([]byte, size)
 	}
