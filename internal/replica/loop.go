@@ -99,7 +99,9 @@ func (l *eventLoop) do(f func()) {
 	poke(l.wake)
 }
 
-func (l *eventLoop) run() {
+// run runs the loop until the member stops or the instance ends. begins: the instance begins in a running member, and
+// its first turn has a tick. Others may have sent it messages by then.
+func (l *eventLoop) run(begins bool) {
 	defer l.r.done.Done()
 	ticker := time.NewTicker(l.used.ticks())
 	defer ticker.Stop()
@@ -107,16 +109,17 @@ func (l *eventLoop) run() {
 	defer timer.Stop()
 	l.r.links.Open(l.sender.Stream)
 	t := instance.Happened{}
-	for {
-		tick := false
-		select {
-		case <-l.wake:
-		case <-timer.C:
-		case <-ticker.C:
-			tick = true
-		case <-l.r.stop:
-			l.shut()
-			return
+	for tick := begins; ; tick = false {
+		if !tick {
+			select {
+			case <-l.wake:
+			case <-timer.C:
+			case <-ticker.C:
+				tick = true
+			case <-l.r.stop:
+				l.shut()
+				return
+			}
 		}
 		if next := l.r.tuning(); next != l.used {
 			l.used = next

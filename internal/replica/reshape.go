@@ -36,7 +36,7 @@ func (h instancesHost) Close(l *eventLoop) { l.do(l.hosted.Close) }
 
 func (h instancesHost) Run(l *eventLoop) {
 	h.r.done.Add(1)
-	go l.run()
+	go l.run(true)
 }
 
 func (h instancesHost) Retire(l *eventLoop) {

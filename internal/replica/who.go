@@ -210,7 +210,7 @@ func (r *Replica) startLoops() {
 	}
 	for _, l := range r.all() {
 		r.done.Add(1)
-		go l.run()
+		go l.run(false)
 	}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ var sealScenarios = []struct {
 	{"a leader before the seal is named, of epochs", 3, of("iss"), namedItself},
 	{"a new leader is heard of behind the seal", 3, nil, heardLate},
 	{"the decider forgets, and the others elect another leader before the seal", 3, nil, deciderForgets},
+	{"to epochs that all members lead", 5, seldomTicks, promptEpochs},
 }
 
 func TestSealScenarios(t *testing.T) {
@@ -79,6 +81,8 @@ func byLease(set *fault.Settings) { set.Core.LeaseReads = true }
 func cutLogs(set *fault.Settings) { set.SnapshotBytes = 500 }
 
 func slowStreams(set *fault.Settings) { set.SnapshotBytes, set.StreamRate = 500, 100 }
+
+func seldomTicks(set *fault.Settings) { set.Tick = stageHeartbeat }
 
 func of(name string) func(*fault.Settings) {
 	return func(set *fault.Settings) { set.Protocol = registry.Find(name) }
@@ -506,4 +510,25 @@ func deciderForgets(s *script) {
 	s.Pass = nil
 	s.start(1)
 	s.begun(2, 1, 2, 3)
+}
+
+// promptEpochs: all members lead behind the seal, and begin one after the other. None has to repeat what it said to
+// those that began later.
+func promptEpochs(s *script) {
+	s.settled()
+	var ops []*history.Operation
+	everyone := []protocol.MemberID{1, 2, 3, 4, 5}
+	s.seal(1, "iss")
+	s.until("all have begun", func() bool {
+		left := slices.DeleteFunc(slices.Clone(everyone), func(id protocol.MemberID) bool { return s.hasBegun(id, 2) })
+		if len(ops) < 50 {
+			ops = append(ops, s.put(everyone[len(ops)%len(everyone)]))
+		}
+		return len(left) == 0
+	})
+	began := s.Now()
+	for _, op := range ops {
+		s.mustAck(op)
+	}
+	require.Less(s.t, s.Now()-began, 3*stageHeartbeat/2)
 }

@@ -41,6 +41,7 @@ type Hosted struct {
 	turn     Turn      // what Next returned
 	handed   bool      // turn has what out had
 	over     bool      // nothing is left of the turn
+	ticked   bool      // a turn had a tick
 
 	upgrades Upgrades // bodies that are written apart from their entries
 	reads    hostedReads
@@ -148,6 +149,8 @@ func (h *Hosted) Step(in protocol.Input) { h.inst.Step(h.clock.Now(), in, &h.out
 func (h *Hosted) Take(t *Happened) {
 	h.clock.Begin()
 	h.happened, h.over = t, false
+	first := t.Tick && !h.ticked
+	h.ticked = h.ticked || first
 	h.noteApplied()
 	if t.BodyNews {
 		h.Step(t.Bodies)
@@ -155,6 +158,9 @@ func (h *Hosted) Take(t *Happened) {
 	if t.Durable > h.progress.durable {
 		h.progress.durable = t.Durable
 		h.Step(protocol.Persisted{Seq: t.Durable})
+	}
+	if first {
+		h.tick() // before it a core has nothing random, and may drop messages
 	}
 	if h.cfg.Stands {
 		h.cfg.Stands = false
@@ -168,7 +174,7 @@ func (h *Hosted) Take(t *Happened) {
 	if at := h.inst.WakeAt(); at > 0 && h.clock.Now() >= at {
 		h.Step(protocol.Wake{})
 	}
-	if t.Tick {
+	if t.Tick && !first {
 		h.tick()
 	}
 }

@@ -183,3 +183,18 @@ func TestATurnAllocatesNothingOfItsOwn(t *testing.T) {
 		}
 	}))
 }
+
+// A core has nothing random before its first tick, and may drop messages. Those that came before an instance began are
+// in its first turn.
+func TestTheFirstTickComesBeforeMessages(t *testing.T) {
+	a := &alone{}
+	c, h := a.host()
+	for range 2 {
+		a.turns(h, &Happened{Tick: true, Inputs: []protocol.Input{&protocol.Message{Type: membertest.MsgLog}}}, func(*Turn) {})
+	}
+	var order []string
+	for _, in := range c.inputs {
+		order = append(order, fmt.Sprintf("%T", in))
+	}
+	require.Equal(t, []string{"protocol.Tick", "*protocol.Message", "*protocol.Message", "protocol.Tick"}, order)
+}

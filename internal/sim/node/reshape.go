@@ -174,8 +174,11 @@ func (h instancesHost) First(s *MemberInstance) protocol.MemberID { return insta
 
 func (h instancesHost) Close(s *MemberInstance) { s.Do(s.Hosted.Close) }
 
-// Run does nothing: an instance runs when it has input.
-func (h instancesHost) Run(*MemberInstance) {}
+// Run schedules the first turn, which has a tick. Otherwise an instance runs when it has input.
+func (h instancesHost) Run(s *MemberInstance) {
+	s.tick = true
+	s.wake()
+}
 
 func (h instancesHost) Retire(s *MemberInstance) {
 	m := h.m
