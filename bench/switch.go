@@ -252,7 +252,9 @@ func (r *switchRun) change(ctx context.Context, step switchStep) (SwitchPair, er
 		pair.PauseRoundTrips = pair.PauseMS / ms(r.roundTrip)
 	}
 	if r.Born && pair.Failed == "" && !step.extra {
-		pair.BornPS, err = r.born(ctx, step.To)
+		if pair.BornPS, err = r.born(ctx, step.To); pair.BornPS > 0 {
+			pair.AfterOfBorn = pair.AfterPS / pair.BornPS
+		}
 		if err == nil { // the clients are back before the next switch
 			_, err = l.measure(ctx, r.Settle, r.Window)
 		}

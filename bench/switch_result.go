@@ -31,6 +31,8 @@ type SwitchPair struct {
 	BeforePS float64 `json:"before_per_s"`
 	AfterPS  float64 `json:"after_per_s,omitempty"`
 	BornPS   float64 `json:"born_per_s,omitempty"`
+	// AfterOfBorn is AfterPS divided by BornPS.
+	AfterOfBorn float64 `json:"after_of_born,omitempty"`
 	// Retried are requests around the switch that failed because there was no leader or no answer, Errors all others
 	// that failed.
 	Retried     int    `json:"retried"`
@@ -126,7 +128,7 @@ func (r *SwitchResult) WriteText(w io.Writer) {
 	if r.RoundTripMS > 0 {
 		head += "round trips\t"
 	}
-	fmt.Fprintln(tw, head+"pause before\tslowest put\tswitch ms\tbefore/s\tafter/s\tborn/s\tretried\terrors\t")
+	fmt.Fprintln(tw, head+"pause before\tslowest put\tswitch ms\tbefore/s\tafter/s\tborn/s\tafter/born\tretried\terrors\t")
 	for i := range r.Pairs {
 		r.Pairs[i].row(tw, r.RoundTripMS > 0)
 	}
@@ -150,10 +152,11 @@ func (r *SwitchResult) WriteText(w io.Writer) {
 
 func (p *SwitchPair) row(w io.Writer, roundTrips bool) {
 	fmt.Fprintf(w, "%s\t%s\t", p.From, p.To)
-	figures := []float64{p.PauseMS, p.SteadyPauseMS, p.SlowestPutMS, p.SwitchMS, p.BeforePS, p.AfterPS, p.BornPS}
+	figures := []float64{p.PauseMS, p.SteadyPauseMS, p.SlowestPutMS, p.SwitchMS, p.BeforePS, p.AfterPS, p.BornPS,
+		p.AfterOfBorn}
 	for i, f := range figures {
 		switch {
-		case p.Failed != "" && i != 3 && i != 4, f == 0 && i == len(figures)-1:
+		case p.Failed != "" && i != 3 && i != 4, f == 0 && i >= 6:
 			fmt.Fprint(w, "-\t")
 		default:
 			fmt.Fprintf(w, "%s\t", number(f))

@@ -42,7 +42,8 @@ one, in one cluster that goes through all of them, and reports for each:
   slowest put     that was under way around the switch
   switch          until the command was answered
   before, after   puts a second with the old protocol and with the new one; with --born also
-                  of another cluster that began with the new one, measured right after it
+                  of another cluster that began with the new one, measured right after it,
+                  and after/born, the ratio
   retried         requests that failed because there was no leader or no answer; the client
                   goes on at the next member
   errors          all other requests that failed

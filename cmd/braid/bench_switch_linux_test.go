@@ -46,6 +46,7 @@ func TestBenchSwitchAll(t *testing.T) {
 	require.Len(t, r.Pairs, len(all)*(len(all)-1))
 	r = benchSwitch(t, "--from=raft", "--to=iss", "--born", "--net=latency=5ms")
 	require.Positive(t, r.Pairs[0].BornPS)
+	require.InDelta(t, r.Pairs[0].AfterPS/r.Pairs[0].BornPS, r.Pairs[0].AfterOfBorn, 1e-9)
 	require.InDelta(t, 10, r.RoundTripMS, 0)
 }
 
