@@ -128,7 +128,8 @@ func (r *SwitchResult) WriteText(w io.Writer) {
 	if r.RoundTripMS > 0 {
 		head += "round trips\t"
 	}
-	fmt.Fprintln(tw, head+"pause before\tslowest put\tswitch ms\tbefore/s\tafter/s\tborn/s\tafter/born\tretried\terrors\t")
+	fmt.Fprintln(tw, head+"pause before\tslowest put\tswitch ms\tbefore/s\tafter/s\tborn/s\tafter/born\t"+
+		"retried\terrors\t")
 	for i := range r.Pairs {
 		r.Pairs[i].row(tw, r.RoundTripMS > 0)
 	}

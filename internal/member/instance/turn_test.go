@@ -190,7 +190,8 @@ func TestTheFirstTickComesBeforeMessages(t *testing.T) {
 	a := &alone{}
 	c, h := a.host()
 	for range 2 {
-		a.turns(h, &Happened{Tick: true, Inputs: []protocol.Input{&protocol.Message{Type: membertest.MsgLog}}}, func(*Turn) {})
+		message := &protocol.Message{Type: membertest.MsgLog}
+		a.turns(h, &Happened{Tick: true, Inputs: []protocol.Input{message}}, func(*Turn) {})
 	}
 	var order []string
 	for _, in := range c.inputs {

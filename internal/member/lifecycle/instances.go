@@ -79,7 +79,8 @@ type InstancesHost[I any] interface {
 	// Close ends the member's part in an instance. [Instances.Closed] is to be called when everything was sent that the
 	// member said before.
 	Close(I)
-	// Run lets an instance run that begins in a running member, with a tick in its first turn. Retire has it retire, in a turn of its own: see Hosted.Retire.
+	// Run lets an instance run that begins in a running member, with a tick in its first turn. Retire has it retire, in
+	// a turn of its own: see Hosted.Retire.
 	Run(I)
 	Retire(I)
 	// Deliver hands an instance that does not run yet a message, which its core decodes.
