@@ -124,8 +124,9 @@ func (l *eventLoop) run(begins bool) {
 		if next := l.r.tuning(); next != l.used {
 			l.used = next
 			l.hosted.Tune(&next.Tuning)
-			ticker.Reset(next.ticks())
+			ticker.Reset(l.ticks())
 		}
+		rested := l.hosted.Rests()
 		l.refresh(&t, tick)
 		l.hosted.Take(&t)
 		l.tendReads(tick)
@@ -141,7 +142,18 @@ func (l *eventLoop) run(begins bool) {
 		if due > 0 {
 			timer.Reset(due - l.r.now())
 		}
+		if l.hosted.Rests() != rested {
+			ticker.Reset(l.ticks())
+		}
 	}
+}
+
+// ticks is the interval of the loop's ticks.
+func (l *eventLoop) ticks() time.Duration {
+	if l.hosted.Rests() {
+		return l.used.Election
+	}
+	return l.used.ticks()
 }
 
 // refresh reads what a turn takes in.

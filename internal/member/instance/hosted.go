@@ -102,6 +102,8 @@ type hostedLead struct {
 type hostedRetired struct {
 	endsAt time.Duration // when the instance may end; 0: it is not retired
 	bytes  int64         // what had been applied when it was retired
+	waits  bool          // its time is over, and it waits for snapshots that stand for its log
+	tickAt time.Duration // when the next tick is heeded, if it waits
 	ended  bool          // its log is given up
 }
 
@@ -174,7 +176,7 @@ func (h *Hosted) Take(t *Happened) {
 	if at := h.inst.WakeAt(); at > 0 && h.clock.Now() >= at {
 		h.Step(protocol.Wake{})
 	}
-	if t.Tick && !first {
+	if t.Tick && !first && h.heedsTick() {
 		h.tick()
 	}
 }
@@ -224,6 +226,9 @@ func (h *Hosted) end() bool {
 // Due is when the next turn is due even if nothing happens, because a batch may leave or the core wants to be woken; 0:
 // at the next tick.
 func (h *Hosted) Due() time.Duration {
+	if h.retired.waits {
+		return 0
+	}
 	if at := h.inst.WakeAt(); at > 0 && (h.batchAt == 0 || at < h.batchAt) {
 		return at
 	}
@@ -233,6 +238,23 @@ func (h *Hosted) Due() time.Duration {
 // Ended reports whether the instance was retired and is not needed any more. Nothing is to be told
 // to it then.
 func (h *Hosted) Ended() bool { return h.retired.ended }
+
+// Rests reports whether the instance is retired, has stayed long enough, and only waits until snapshots stand for its
+// log. That may take long. Until then it answers messages, but an election timeout may pass from tick to tick.
+func (h *Hosted) Rests() bool { return h.retired.waits }
+
+// heedsTick reports whether a tick is one for the instance. One that rests heeds at most two in an election timeout.
+func (h *Hosted) heedsTick() bool {
+	if !h.retired.waits {
+		return true
+	}
+	now := h.clock.Now()
+	if now < h.retired.tickAt {
+		return false
+	}
+	h.retired.tickAt = now + h.cfg.Election/2
+	return true
+}
 
 // first reports whether this is the first instance. It does what is to be done once for all
 // instances.

@@ -79,7 +79,7 @@ func (h *Hosted) endRetired() {
 	}
 	if !saved.Oldest.Retired(h.cfg.Instance) && h.cfg.Mutant != member.MutantGiveUpEarly ||
 		!saved.Newest.Retired(h.cfg.Instance) {
-		h.retired.endsAt = h.clock.Now() + h.cfg.Election
+		h.retired.endsAt, h.retired.waits = h.clock.Now()+h.cfg.Election, true
 		return
 	}
 	h.retired.ended, h.turn.Cut = true, member.AllIndexes

@@ -199,3 +199,34 @@ func TestTheFirstTickComesBeforeMessages(t *testing.T) {
 	}
 	require.Equal(t, []string{"protocol.Tick", "*protocol.Message", "*protocol.Message", "protocol.Tick"}, order)
 }
+
+// A retired instance whose time is over waits for snapshots, perhaps for long. It takes in messages then, but heeds few
+// ticks.
+func TestARetiredInstanceThatOnlyWaitsForSnapshotsRests(t *testing.T) {
+	a := &alone{}
+	c, h := a.host()
+	turn := func(in Happened) (ticks int) {
+		c.inputs = nil
+		a.turns(h, &in, func(*Turn) {})
+		for _, in := range c.inputs {
+			if _, ok := in.(protocol.Tick); ok {
+				ticks++
+			}
+		}
+		return ticks
+	}
+	turn(Happened{Tick: true, Jobs: []func(){func() { h.Retire() }}})
+	require.Equal(t, 1, turn(Happened{Tick: true}))
+	require.False(t, h.Rests())
+	a.now += retiredFor * h.cfg.Election
+	turn(Happened{Tick: true})
+	require.True(t, h.Rests())
+	require.Equal(t, 1, turn(Happened{Tick: true}))
+	require.Zero(t, turn(Happened{Tick: true}))
+	turn(Happened{Inputs: []protocol.Input{&protocol.Message{Type: membertest.MsgLog}}})
+	require.Len(t, c.inputs, 1)
+	require.Zero(t, h.Due())
+	a.now += h.cfg.Election
+	require.Equal(t, 1, turn(Happened{Tick: true}))
+	require.False(t, h.Ended())
+}
