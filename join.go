@@ -51,8 +51,8 @@ var ErrUnconfirmed = replica.ErrUnconfirmed
 // FindRunning asks a member of a running cluster, at one of its peer URLs, for what a member that was added with
 // [Node.ChangeMembers] needs in [Options]: the cluster's id, its own, and the other members. The peer URLs, in any
 // order, are those under which it was added. Config is as Options.TLS: a caller that passes TLS and names the URLs of a
-// member gets the answer. It tells of a membership that was current when the
-// member was asked. It takes at most ten seconds.
+// member gets the answer. It tells of a membership that was current when the member was asked. It takes at most ten
+// seconds.
 func FindRunning(ctx context.Context, memberURL string, config *tls.Config, peerURLs []string) (*Running, error) {
 	found, err := replica.FindRunning(ctx, memberURL, config, peerURLs)
 	return (*Running)(found), err
