@@ -19,12 +19,13 @@ func printEvents(w io.Writer) func(launch.Event) {
 		name := e.Member.Name
 		switch e.Kind {
 		case launch.Prepared:
-			did := "new cluster"
-			if e.Resumed {
-				did = "resuming the cluster"
+			did, with := "new cluster", "protocol"
+			if e.Resumed { // the protocol may have changed since
+				did, with = "resuming the cluster", "begun with protocol"
 			}
 			m := e.Manifest
-			fmt.Fprintf(w, "%s in %s: %d members, protocol %s, %s\n", did, e.Dir, len(m.Members), protocolOf(m), placementOf(m))
+			fmt.Fprintf(w, "%s in %s: %d members, %s %s, %s\n", did, e.Dir, len(m.Members), with, protocolOf(m),
+				placementOf(m))
 			if line, err := settings.Tolerance(m.Protocol, settings.Quorums(m.Quorums), len(m.Members), m.Zones()); err == nil &&
 				line != "" {
 				fmt.Fprintln(w, line)
@@ -70,7 +71,7 @@ func protocolOf(m *launch.Manifest) string {
 	if l := (settings.Log{Protocol: m.Protocol}); !l.Merges() {
 		return m.Protocol
 	}
-	return fmt.Sprintf("%s begun with %d instances", m.Protocol, m.Instances)
+	return fmt.Sprintf("%s with %d instances at first", m.Protocol, m.Instances)
 }
 
 // placementOf describes the placement of large values in words.
@@ -92,7 +93,7 @@ type eventView struct {
 	Event     launch.EventKind `json:"event"`
 	Dir       string           `json:"dir,omitempty"`
 	Resumed   bool             `json:"resumed,omitempty"`
-	Protocol  string           `json:"protocol,omitempty"`
+	Protocol  string           `json:"protocol,omitempty"` // and the rest: as the cluster began
 	Placement string           `json:"placement,omitempty"`
 	CodeK     int              `json:"code_k,omitempty"`
 	Instances int              `json:"instances,omitempty"`
