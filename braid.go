@@ -110,12 +110,12 @@ type Node struct {
 	described atomic.Pointer[described] // see describe
 }
 
-// Open starts a member from its directory; it connects to its cluster in the background. A new member without ids
-// asks the running cluster for them first (Options.Join); if it was not added there within ten seconds, the error is
-// [ErrNotAdded], or [ErrUnconfirmed] if no member that it asked could confirm who the members are. A directory with
-// a log of another protocol, or in another order, is refused by a [*LogKindError], and nothing in it is changed. A
-// member that was removed from its cluster is refused by an [*ExpelledError]. Further errors are [*OptionError],
-// [*DirError], [*ForgottenError], [*MachineError], [*StateAheadError], and those of the disk and of listeners.
+// Open starts a member from its directory; it connects to its cluster in the background. A new member without ids asks
+// the running cluster for them first (Options.Join); if it was not added there within ten seconds, the error is
+// [ErrNotAdded]. A directory with a log of another protocol, or in another order, is refused by a [*LogKindError], and
+// nothing in it is changed. A member that was removed from its cluster is refused by an [*ExpelledError]. Further
+// errors are [*OptionError], [*DirError], [*ForgottenError], [*MachineError], [*StateAheadError], and those of the disk
+// and of listeners.
 //
 // A state machine that keeps its state on disk is passed as it was when the member stopped; any other one is passed
 // empty. Open does not wait for other members, nor for a leader: see [Node.WaitReady].

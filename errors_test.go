@@ -39,7 +39,6 @@ var errorRows = map[string]errorRow{
 	"ErrReadTimeout":      {"errors_test.go", "TestARetryOfWhatDidNotHappenTakesEffectOnce"},
 	"ErrWithinApply":      {"methods_within_test.go", "TestMethodsWithinTheStateMachine"},
 	"ErrNotAdded":         {"join_test.go", "TestAJoinerFindsItsCluster"},
-	"ErrUnconfirmed":      {"join_test.go", "TestAJoinerIsToldOfTheCurrentMembership"},
 	"BodyError":           {"body_test.go", "TestTooFewFragmentsAreReported"},
 	"BrokenError":         {"errors_test.go", "TestARetryOfWhatDidNotHappenTakesEffectOnce"},
 	"DirError":            {"epochs_test.go", ""},

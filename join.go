@@ -43,16 +43,10 @@ func (a *Running) Before(b *Running) bool {
 // safe.
 var ErrNotAdded = replica.ErrNotAdded
 
-// ErrUnconfirmed is what FindRunning returns if the contacted member could not find out in time whether the membership
-// that it knows is current: it reaches no majority, or has not caught up. Nothing happened, and a retry, here or at
-// another member, is safe.
-var ErrUnconfirmed = replica.ErrUnconfirmed
-
 // FindRunning asks a member of a running cluster, at one of its peer URLs, for what a member that was added with
 // [Node.ChangeMembers] needs in [Options]: the cluster's id, its own, and the other members. The peer URLs, in any
 // order, are those under which it was added. Config is as Options.TLS: a caller that passes TLS and names the URLs of a
-// member gets the answer. It tells of a membership that was current when the member was asked. It takes at most ten
-// seconds.
+// member gets the answer. It takes at most ten seconds.
 func FindRunning(ctx context.Context, memberURL string, config *tls.Config, peerURLs []string) (*Running, error) {
 	found, err := replica.FindRunning(ctx, memberURL, config, peerURLs)
 	return (*Running)(found), err
@@ -76,16 +70,17 @@ func (o *Options) identify() error {
 	ids, founded := o.Self != 0 && o.Cluster != 0, replica.Founded(o.files(), o.Dir)
 	var found *Running
 	var err error
-	never := func(error) bool { return false }
 	switch {
 	case !unknown && founded:
 		return nil
 	case !unknown: // it may start before it is added
-		found, err = o.findRunning(askTime, func(err error) bool { return !errors.Is(err, ErrUnconfirmed) })
+		ctx, cancel := context.WithTimeout(context.Background(), askTime)
+		found, err = o.askMembers(ctx, o.ownURLs())
+		cancel()
 	case ids && founded: // the log has the members
-		found, err = o.findRunning(askTime, never)
+		found, err = o.findRunning(askTime)
 	default:
-		found, err = o.findRunning(joinTime, never)
+		found, err = o.findRunning(joinTime)
 	}
 	switch {
 	case err != nil && (!unknown || ids && founded):
@@ -138,16 +133,16 @@ func (o *Options) files() FS {
 	return o.FS
 }
 
-// findRunning asks the members that are named, until one of them knows this one, or an error is final. It gives up at
-// once if they are of several clusters, because one of the addresses is wrong then.
-func (o *Options) findRunning(limit time.Duration, final func(error) bool) (*Running, error) {
+// findRunning asks the members that are named, until one of them knows this one. It gives up at once if they are of
+// several clusters, because one of the addresses is wrong then.
+func (o *Options) findRunning(limit time.Duration) (*Running, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	own := o.ownURLs()
 	var last error
 	for {
 		found, err := o.askMembers(ctx, own)
-		if found != nil || errors.As(err, new(*OptionError)) || final(err) {
+		if found != nil || errors.As(err, new(*OptionError)) {
 			return found, err
 		}
 		if ctx.Err() == nil || last == nil { // the last round may have been cut short

@@ -1,7 +1,6 @@
 package braid_test
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -47,36 +46,6 @@ func TestAJoinerFindsItsCluster(t *testing.T) {
 			_, err = c.nodes[added.ID].Propose(c.ctx(), []byte("a"))
 			require.NoError(t, err)
 		})
-	}
-}
-
-// TestAJoinerIsToldOfTheCurrentMembership: a member that was away does not know that the joiner's id was removed, and
-// another one added with its URLs. While it reaches no majority, it tells nothing.
-func TestAJoinerIsToldOfTheCurrentMembership(t *testing.T) {
-	t.Parallel()
-	for _, protocol := range []braid.Protocol{braid.Raft{}, braid.ISS{}} {
-		c := newCluster(t, 3, func(o *braid.Options) { o.Protocol = protocol })
-		urls := []string{freeURL(t)}
-		changed(t, c.nodes[1], braid.Change{Kind: braid.AddLearner, Member: braid.Member{ID: 8, PeerURLs: urls}})
-		require.NoError(t, c.nodes[3].ReadBarrier(c.ctx()))
-		c.stop(3)
-		changed(t, c.nodes[1], braid.Change{Kind: braid.RemoveMember, Member: braid.Member{ID: 8}})
-		changed(t, c.nodes[1], braid.Change{Kind: braid.AddLearner, Member: braid.Member{ID: 9, PeerURLs: urls}})
-		c.stop(1)
-		c.stop(2)
-		c.start(c.members[2], false)
-		ask := func() (*braid.Running, error) {
-			return braid.FindRunning(c.ctx(), c.members[2].PeerURLs[0], nil, urls)
-		}
-		_, err := ask()
-		require.ErrorIs(t, err, braid.ErrUnconfirmed)
-		c.start(c.members[0], false)
-		found, err := ask()
-		for errors.Is(err, braid.ErrUnconfirmed) {
-			found, err = ask()
-		}
-		require.NoError(t, err)
-		require.EqualValues(t, 9, found.Self)
 	}
 }
 

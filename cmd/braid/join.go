@@ -28,7 +28,7 @@ type joiner struct {
 }
 
 const (
-	askTime  = 4 * time.Second        // for the members to answer; one confirms in half of it who they are
+	askTime  = 2 * time.Second        // for the members to answer
 	lagTime  = 2 * time.Second        // after member add, for all members to learn of it
 	askPause = 100 * time.Millisecond // before all are asked again
 	moreTime = 200 * time.Millisecond // after an answer, for one of a member that knows more
@@ -147,8 +147,7 @@ func (j *joiner) ask(ctx context.Context, url string) (identity, error) {
 	if err == nil {
 		return j.know(found)
 	}
-	knows := errors.Is(err, braid.ErrNotAdded) || errors.Is(err, braid.ErrUnconfirmed)
-	if knows || !slices.Contains(j.s.Join, url) {
+	if errors.Is(err, braid.ErrNotAdded) || !slices.Contains(j.s.Join, url) {
 		return identity{}, err
 	}
 	who, asClient := j.askAsClient(ctx, url)
@@ -189,7 +188,7 @@ func (j *joiner) askAsClient(ctx context.Context, url string) (identity, error) 
 		return identity{}, err
 	}
 	defer client.Close()
-	list, err := client.MemberList(ctx) // confirmed by a majority
+	list, err := memberList(ctx, client, askTime/2)
 	if errors.Is(err, rpctypes.ErrUserEmpty) {
 		return identity{}, errAuthOn
 	}
@@ -217,6 +216,22 @@ func (j *joiner) askAsClient(ctx context.Context, url string) (identity, error) 
 // errAuthOn is the result of asking at an address for clients while auth is on.
 var errAuthOn = errors.New("auth is on, and only users are told who the members are: give --join the peer URLs of " +
 	"members, or --initial-cluster")
+
+// memberList requests the members. If no majority answers, it requests what one member knows; a member that joins
+// learns the active members from the log later.
+func memberList(ctx context.Context, client *clientv3.Client,
+	limit time.Duration) (*clientv3.MemberListResponse, error) {
+	first, cancel := context.WithTimeout(ctx, limit/2)
+	defer cancel()
+	list, err := client.MemberList(first)
+	if err == nil {
+		return list, nil
+	}
+	if known, serializable := client.MemberList(ctx, clientv3.WithSerializable()); serializable == nil {
+		return known, nil
+	}
+	return nil, err
+}
 
 // askBegun asks for the number of instances with which a running cluster began, because a member that joins must use
 // the same number.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
@@ -46,28 +45,11 @@ func (a *Running) Before(b *Running) bool {
 	return a.Position < b.Position || a.Position == b.Position && a.Index < b.Index
 }
 
-// joinerAnswer is what a joiner gets: the cluster, or that the member that answers could not find out whether its
-// membership is current. An earlier version takes the latter for an answer without the joiner, and asks again.
-type joinerAnswer struct {
-	Running
-	Unconfirmed bool `json:"unconfirmed,omitempty"`
-}
-
-// confirmWithin is how long a member tries to find out whether the membership that it applied is current, before it
-// tells a joiner that it does not know. It is less than joiners wait for its answer.
-const confirmWithin = time.Second
-
-// answerJoiner answers a joiner; nil: it is no member. A member that was away may still have a joiner's predecessor
-// in its membership, whose id was removed since. So it answers from what a read at this time would see, or that it
-// cannot tell.
+// answerJoiner answers a joiner; nil: it is no member.
 func (r *Replica) answerJoiner(question []byte) []byte {
 	var q joinerQuestion
 	if json.Unmarshal(question, &q) != nil || len(q.PeerURLs) == 0 {
 		return nil
-	}
-	if err := r.ReadAs(context.Background(), false, confirmWithin); err != nil {
-		r.log.Info("a new member is not told who the members are: they may have changed", "err", err)
-		return r.encodeAnswer(&joinerAnswer{Unconfirmed: true})
 	}
 	at, configs := r.apply.at()
 	c := configs[0]
@@ -89,11 +71,7 @@ func (r *Replica) answerJoiner(question []byte) []byte {
 	case c.Profile.Version > 0:
 		a.Kind = r.opt.Kind
 	}
-	return r.encodeAnswer(&joinerAnswer{Running: a})
-}
-
-func (r *Replica) encodeAnswer(a *joinerAnswer) []byte {
-	b, err := json.Marshal(a)
+	b, err := json.Marshal(&a)
 	if err != nil {
 		r.log.Error("a new member cannot be told who the members are", "err", err)
 		return nil
@@ -118,13 +96,8 @@ func sameURLs(a, b []string) bool {
 // has not heard of it yet. Nothing happened, and a retry is safe.
 var ErrNotAdded = errors.New("the member that was asked knows no member with these peer URLs")
 
-// ErrUnconfirmed says that a member which was asked could not find out in time whether the membership that it knows is
-// current: it reaches no majority, or has not caught up. Nothing happened, and a retry is safe.
-var ErrUnconfirmed = errors.New("the member that was asked cannot confirm who the members are")
-
 // FindRunning asks the member that listens at a URL for its cluster, as the member with these peer URLs
-// that is to join it. Config is as in [Options]. The error is [ErrNotAdded] or [ErrUnconfirmed], or says why there is
-// no answer.
+// that is to join it. Config is as in [Options]. The error is [ErrNotAdded], or says why there is no answer.
 func FindRunning(ctx context.Context, url string, config *tls.Config, peerURLs []string) (*Running, error) {
 	if config == nil && strings.HasPrefix(url, "https://") {
 		return nil, fmt.Errorf("%s is not asked in clear text: give the certificate for members", url)
@@ -140,16 +113,13 @@ func FindRunning(ctx context.Context, url string, config *tls.Config, peerURLs [
 	if err != nil {
 		return nil, err
 	}
-	found := new(joinerAnswer)
+	found := new(Running)
 	if err := json.Unmarshal(answer, found); err != nil {
 		return nil, fmt.Errorf("the answer of %s: %w", url, err)
-	}
-	if found.Unconfirmed {
-		return nil, fmt.Errorf("%s: %w", url, ErrUnconfirmed)
 	}
 	if found.Cluster == 0 ||
 		!slices.ContainsFunc(found.Members, func(m protocol.Member) bool { return m.ID == found.Self }) {
 		return nil, fmt.Errorf("the answer of %s does not include the member that asked", url)
 	}
-	return &found.Running, nil
+	return found, nil
 }

@@ -80,7 +80,7 @@ func (t *Transport) admit(raw net.Conn, card uint32) {
 		hangUp(conn)
 		switch {
 		case errors.Is(err, errAnswered):
-			t.log.Info("a new member that asked who the members are was answered", "addr", addr)
+			t.log.Info("a new member was told who the members are", "addr", addr)
 		case t.ctx.Err() == nil:
 			t.refused(addr, err)
 		}

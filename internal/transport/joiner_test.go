@@ -51,7 +51,7 @@ func TestJoinersAreAnswered(t *testing.T) {
 			}
 			eventually(t, "the log", func() bool {
 				log := m.logs.String()
-				return strings.Contains(log, "was answered") && strings.Contains(log, "is not known here")
+				return strings.Contains(log, "a new member was told") && strings.Contains(log, "is not known here")
 			})
 			if s := m.Stats(); s.Refused != 1 {
 				t.Errorf("%d refused", s.Refused)
