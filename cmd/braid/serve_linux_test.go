@@ -28,16 +28,15 @@ func newServeFlags(t *testing.T) serveFlags {
 	return serveFlags{"m1", dataDir(t), fmt.Sprintf("127.0.0.1:%d", free[0]), fmt.Sprintf("127.0.0.1:%d", free[1])}
 }
 
-// memberFlags are the flags of members m1, m2, … in directories of their own.
+// memberFlags are the flags of members m1, m2, … in the directories 1, 2, … of one directory.
 func memberFlags(t *testing.T, n int) (all []serveFlags) {
 	t.Helper()
 	free, err := ports.Free("127.0.0.1", 2*n)
 	require.NoError(t, err)
 	dir := dataDir(t)
 	for i := range n {
-		name := fmt.Sprint("m", i+1)
-		all = append(all, serveFlags{name, filepath.Join(dir, name), fmt.Sprintf("127.0.0.1:%d", free[2*i]),
-			fmt.Sprintf("127.0.0.1:%d", free[2*i+1])})
+		all = append(all, serveFlags{fmt.Sprint("m", i+1), filepath.Join(dir, fmt.Sprint(i+1)),
+			fmt.Sprintf("127.0.0.1:%d", free[2*i]), fmt.Sprintf("127.0.0.1:%d", free[2*i+1])})
 	}
 	return all
 }
