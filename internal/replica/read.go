@@ -177,11 +177,10 @@ func (l *applyLoop) ask(g *intake.ReadGroup, since protocol.Position, shape []pr
 // to the read index is applied.
 func (l *applyLoop) addReadIndex(g *intake.ReadGroup, instance protocol.InstanceID, index protocol.Index) {
 	l.amu.Lock()
-	complete, ready := l.known.AddReadIndex(g, instance, index)
-	doubtful := l.known.Doubtful()
+	complete, ready, look := l.known.AddReadIndex(g, instance, index)
 	l.noteReading()
 	l.amu.Unlock()
-	if doubtful {
+	if look {
 		l.wakeReaders()
 	}
 	if complete {

@@ -222,10 +222,13 @@ func (p *Applied) Ask(g *intake.ReadGroup, since protocol.Position, shape []prot
 }
 
 // AddReadIndex takes in an instance's part of a group's read index. complete says that it was the last part. ready says
-// that the state serves the group; the group has ended then.
+// that the state serves the group; the group has ended then. look says that Apply has to look, see ApplyItem.Look:
+// perhaps nothing more is applied for long, and other instances became active meanwhile, so that the group is void.
 func (p *Applied) AddReadIndex(g *intake.ReadGroup, instance protocol.InstanceID,
-	index protocol.Index) (complete, ready bool) {
-	return p.groups.Point(g, instance, index, p.Doubtful() || p.stuck, p.cursor.Position, p.shape, p.added)
+	index protocol.Index) (complete, ready, look bool) {
+	at := p.cursor.Position
+	complete, ready = p.groups.Point(g, instance, index, p.Doubtful() || p.stuck, at, p.shape, p.added)
+	return complete, ready, p.Doubtful() || complete && g.Void(at, p.shape)
 }
 
 // FailRead ends a group without an answer. It reports false if it had ended.

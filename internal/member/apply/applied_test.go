@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/member/membertest"
+	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -59,7 +60,7 @@ func TestAStateThatIsNotWhatWasOrderedServesNoRead(t *testing.T) {
 	p.NoteConfigs(a)
 	g := new(intake.ReadGroup)
 	require.True(t, p.Ask(g, 0, p.Shape()))
-	complete, ready := p.AddReadIndex(g, 1, 2)
+	complete, ready, _ := p.AddReadIndex(g, 1, 2)
 	require.True(t, complete)
 	require.False(t, ready)
 
@@ -68,4 +69,33 @@ func TestAStateThatIsNotWhatWasOrderedServesNoRead(t *testing.T) {
 	served, _, _, err := p.Note(a)
 	require.NoError(t, err)
 	require.Equal(t, []*intake.ReadGroup{g}, served)
+}
+
+// TestAReadThatIsVoidOnceItIsCompleteIsAskedForAgain: other instances become active while a member asks those before
+// them, and nothing is applied after that. The reader must not wait for the next write.
+func TestAReadThatIsVoidOnceItIsCompleteIsAskedForAgain(t *testing.T) {
+	of := func(instances int) *Applier {
+		return newTestApplier(&membertest.History{}, member.Meta{Cursor: order.Begin(instances, true),
+			Others: make([]protocol.Config, instances-1)}, 0, nil)
+	}
+	p := NewApplied(of(1))
+	g := new(intake.ReadGroup)
+	require.True(t, p.Ask(g, 0, p.Shape()))
+	then := of(2)
+	p.NoteConfigs(then)
+	complete, ready, look := p.AddReadIndex(g, 1, 0)
+	require.True(t, complete)
+	require.False(t, ready)
+	require.True(t, look)
+	served, void, _, err := p.Note(then)
+	require.NoError(t, err)
+	require.Empty(t, served)
+	require.Equal(t, []*intake.ReadGroup{g}, void)
+
+	require.True(t, p.Ask(g, 0, p.Shape()))
+	for _, id := range p.Shape() {
+		_, ready, look = p.AddReadIndex(g, id, 0)
+		require.False(t, look)
+	}
+	require.True(t, ready)
 }

@@ -148,8 +148,9 @@ func TestNobodyReadsAStateOfAnotherLog(t *testing.T) {
 	require.True(t, at.Ask(g, 0, at.Shape()))
 	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1,
 		Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(1, "a"))}}))
-	_, ready := at.AddReadIndex(g, 1, 1)
+	_, ready, look := at.AddReadIndex(g, 1, 1)
 	require.False(t, ready)
+	require.True(t, look)
 	require.True(t, at.Doubtful())
 	_, _, _, err := at.Note(a)
 	require.Equal(t, &StateAheadError{State: 5, Log: 1}, err)

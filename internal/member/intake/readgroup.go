@@ -69,6 +69,12 @@ func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index pro
 	return true, false
 }
 
+// Void reports whether the group must be asked for again: at a position to which the state has come, other instances
+// are active than those that were asked.
+func (g *ReadGroup) Void(at protocol.Position, shape []protocol.InstanceID) bool {
+	return !g.ended && !g.vector.Ahead(at) && g.vector.Void(shape)
+}
+
 // served reports whether the state serves a group. What was accepted is in the first instance's log up to its read
 // index, perhaps behind slots of others that no one had executed. So a barrier waits until it has its place.
 func (s *ReadGroups) served(g *ReadGroup, added []protocol.Index) bool {
@@ -91,7 +97,7 @@ func (s *ReadGroups) Served(at protocol.Position, shape []protocol.InstanceID,
 		switch {
 		case g.vector.Ahead(at):
 			keep = append(keep, g)
-		case g.vector.Void(shape):
+		case g.Void(at, shape):
 			void = append(void, g)
 		case s.served(g, added):
 			g.ended = true

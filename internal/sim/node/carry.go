@@ -335,9 +335,9 @@ func (s *MemberInstance) carryReads(t *instance.Turn) {
 
 func (s *MemberInstance) readIndex(g *intake.ReadGroup, index protocol.Index) {
 	m := s.Member
-	complete, ready := m.Progress.AddReadIndex(g, s.Instance, index)
-	if m.Progress.Doubtful() {
-		m.Push(apply.ApplyItem{Look: true})
+	complete, ready, look := m.Progress.AddReadIndex(g, s.Instance, index)
+	if look {
+		m.Look()
 	}
 	if complete {
 		m.readDone()
