@@ -124,8 +124,15 @@ func aCopyOfBeforeSeals(t *testing.T, when string) {
 	case "killed":
 		c.kill(3)
 	}
+	signal := func(s syscall.Signal) {
+		if when == "running" { // all files of the copy are of one moment
+			require.NoError(t, c.running[3].cmd.Process.Signal(s))
+		}
+	}
+	signal(syscall.SIGSTOP)
 	copied := c.flags[3].dir + ".copy"
 	require.NoError(t, os.CopyFS(copied, os.DirFS(c.flags[3].dir)))
+	signal(syscall.SIGCONT)
 	if when == "stopped" || when == "killed" {
 		c.start(3)
 		c.healthy(3)
