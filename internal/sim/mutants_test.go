@@ -77,7 +77,7 @@ var hints = map[string]uint64{
 	"tune-promise-decided": 29, "iss-promise-forgets": 75,
 	"seal-begin-unclosed": 2, "seal-ends-unnamed": 3, "seal-snapshot-by-index": 19, "seal-numbered-again": 5,
 	"seal-forgets-sessions": 5, "seal-unanswered": 13,
-	"seal-number-again": 8, "seal-lanes-open": 19, "iss-seal-at-entry": 371,
+	"seal-number-again": 8, "seal-lanes-open": 19,
 }
 
 // seldom is the first hint that makes a mutant a rare one. Only campaign mutants searches for rare mutants.

@@ -62,7 +62,6 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantElectTooFew,
 		Does: "a segment is revoked, and a read asked, with as many as decide, not as many as elect (--quorums)",
 		In:   mutant.Cluster{Nodes: 5, Settings: setting.MustParse("quorums=4/2")}},
-	{Name: MutantSealAtEntry, Does: "a seal ends the log where it stands, not at the end of its epoch"},
 	{Name: MutantLogUnsent, Does: "a leader sends nothing that its log has to members that are slower than a quorum"},
 }
 
@@ -72,6 +71,7 @@ var scripted = [...]protocol.MutantInfo{
 		Does: "a leader that restarted declares that it never proposed where its disk has no vote"},
 	{Name: MutantPromiseEarly, Does: "an acceptor of a segment sends its promise before that is durable"},
 	{Name: MutantUsedUnheard, Does: "a leader uses up free slots only before values that their proposers send it"},
+	{Name: MutantSealAtEntry, Does: "a seal ends the log where it stands, not at the end of its epoch"},
 	{Name: MutantSealPassed, Does: "a member begins the next epoch behind a seal without its verdict"},
 	{Name: MutantClosedTakesPart, Does: "a member takes part in the next epoch after a seal counted"},
 	{Name: MutantProfileForgotten, Does: "a member that restarts has the settings of its flags, not those of the log"},
