@@ -93,7 +93,7 @@ type eventView struct {
 	Event     launch.EventKind `json:"event"`
 	Dir       string           `json:"dir,omitempty"`
 	Resumed   bool             `json:"resumed,omitempty"`
-	Protocol  string           `json:"protocol,omitempty"` // and the rest: as the cluster began
+	Protocol  string           `json:"protocol,omitempty"` // as the cluster began, like the fields up to Net
 	Placement string           `json:"placement,omitempty"`
 	CodeK     int              `json:"code_k,omitempty"`
 	Instances int              `json:"instances,omitempty"`

@@ -512,8 +512,8 @@ func deciderForgets(s *script) {
 	s.begun(2, 1, 2, 3)
 }
 
-// promptEpochs: all members lead behind the seal, and begin one after the other. None has to repeat what it said to
-// those that began later.
+// promptEpochs: all members lead behind the seal, and begin one after the other. No message to a member that began
+// later has to be sent again.
 func promptEpochs(s *script) {
 	s.settled()
 	var ops []*history.Operation

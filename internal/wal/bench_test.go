@@ -40,7 +40,7 @@ func BenchmarkSync(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen is opening a log, and the bodies next to it, of which little was written.
+// BenchmarkOpen opens a log and the bodies next to it. Both have little content.
 func BenchmarkOpen(b *testing.B) {
 	dir, owner := b.TempDir(), []byte("bench")
 	open := func() (*Log, *Bodies) {

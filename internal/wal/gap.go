@@ -238,8 +238,8 @@ func (r *recovery) flaw(segs []*segment, i int, offset int64) (*CorruptError, er
 }
 
 // search looks for the header of a wanted batch; -1 if there is none. A record's bytes can look like such a header
-// only if they contain a future batch of this log. It does not read what was never written, which in a new segment is
-// most of it: a header of which a part was never written is not good, because the count at its end is not zero.
+// only if they contain a future batch of this log. Bytes that were never written are not read; most of a new segment is
+// such. They are zeros, so a header that reaches into them is not good: the count at its end is never zero.
 func (r *recovery) search(s *segment, from int64, want func(*batchHeader) bool) (int64, error) {
 	const step = 256 << 10
 	for {

@@ -37,27 +37,22 @@ type ConfigWatch struct {
 	first   bool // only in the first instance
 	// After is an entry of the first instance that comes before the one with the changes. What is in effect up to there
 	// is not of these changes.
-	After Lead
+	After order.Point
 	seen  bool // they were in effect
 }
 
-// Lead is an entry of the first instance. Another first instance, behind a seal, has a higher number.
-type Lead struct {
-	Instance protocol.InstanceID
-	Index    protocol.Index
-}
-
-// before reports whether an entry comes before another one in the global log.
-func (l Lead) before(o Lead) bool {
-	return cmp.Or(cmp.Compare(l.Instance, o.Instance), cmp.Compare(l.Index, o.Index)) < 0
+// before reports whether an entry of the first instance comes before another one. The first instance behind a seal has a
+// higher number.
+func before(a, b order.Point) bool {
+	return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Index, b.Index)) < 0
 }
 
 // Seen reports whether the changes were in effect at some moment since the watch began.
 func (w *ConfigWatch) Seen() bool { return w.seen }
 
 // observe looks at what is in effect once an entry of the first instance is applied.
-func (w *ConfigWatch) observe(configs []protocol.Config, applied Lead) {
-	if applied.before(w.After) {
+func (w *ConfigWatch) observe(configs []protocol.Config, applied order.Point) {
+	if before(applied, w.After) {
 		return
 	}
 	if w.first {
@@ -133,7 +128,7 @@ func (p *Applied) Note(a *Applier) (ready, void []*intake.ReadGroup, told []*int
 // was applied then.
 type memberships struct {
 	configs []protocol.Config
-	lead    Lead
+	lead    order.Point
 }
 
 // NoteConfigs notes the memberships. Those who wait for them see it, also if another one has taken their place since:
@@ -161,11 +156,11 @@ func (p *Applied) Watch(changes []protocol.Change, first bool) *ConfigWatch {
 }
 
 // lead is how far the first instance is applied.
-func (p *Applied) lead() Lead {
+func (p *Applied) lead() order.Point {
 	if len(p.cursor.Points) == 0 {
-		return Lead{}
+		return order.Point{}
 	}
-	return Lead{p.cursor.Points[0].Instance, p.cursor.Points[0].Index}
+	return p.cursor.Points[0]
 }
 
 // Unwatch ends a watch. It may be nil.

@@ -30,7 +30,8 @@ func TestChangesThatAreAppliedTogetherAreSeen(t *testing.T) {
 		return e
 	}
 	first, second, third, late := update("a"), update("b"), update("c"), update("a")
-	late.After = Lead{1, 2} // the entry that it waits for comes later than the one with the same membership
+	// The entry that it waits for comes later than the one with the same membership.
+	late.After = order.Point{Instance: 1, Index: 2}
 	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1,
 		Entries: []protocol.Entry{entry(1, "a"), entry(2, "b")}}))
 	p.NoteConfigs(a)

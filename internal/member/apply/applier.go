@@ -56,7 +56,7 @@ type Applier struct {
 	// passed are the memberships that were applied and that no one was told of yet. lead is the first instance's last
 	// entry that was applied in this incarnation.
 	passed []memberships
-	lead   Lead
+	lead   order.Point
 	// Given is called with the body of each command that the state machine is about to be given. Passed is called with
 	// the body of a command that it is not given, usually because the command was applied before. nil: no one wants to
 	// know.
@@ -385,7 +385,7 @@ func (a *Applier) place(p *order.Placed) error {
 		in.waiting = max(0, in.waiting-1)
 	}
 	if p.Instance == a.Instances[0].Instance {
-		a.lead = Lead{p.Instance, e.Index}
+		a.lead = order.Point{Instance: p.Instance, Index: e.Index}
 	}
 	if !e.Applicable() {
 		if err := a.load(p.Instance, e); err != nil {

@@ -56,11 +56,10 @@ type Execution struct {
 	context uint64
 	refused error // by the core
 
-	begun time.Duration       // when the operation began; 0: it has not
-	told  bool                // an instance was told of the operation
-	asked time.Duration       // when it was told last
-	led   time.Duration       // when this member was last seen to lead; once an instance was told, to lead that one
-	of    protocol.InstanceID // that was told last
+	begun time.Duration // when the operation began; 0: it has not
+	told  bool          // an instance was told of the operation
+	asked time.Duration // when it was told last
+	led   time.Duration // when this member was last seen to lead the instance that was told of a change
 	// confirmed: since the operation began it was confirmed that this member leads, and all that was executed anywhere
 	// before is applied here. A merged instance may have decided more.
 	confirmed bool
@@ -86,9 +85,6 @@ func (e *Execution) Next(v *MemberView) ExecutionStep {
 		e.begun = max(v.Now, 1)
 	}
 	first := v.first()
-	if first.Role == protocol.Leader && (!e.told || first.Instance == e.of) {
-		e.led = v.Now
-	}
 	switch kind := e.Op.Kind; {
 	case e.refused != nil:
 		return ExecutionStep{Done: true, Err: e.refused}
@@ -139,8 +135,8 @@ func (e *Execution) stalled(what string, limit time.Duration) ExecutionStep {
 
 // send gives the first instance an input.
 func (e *Execution) send(v *MemberView, in protocol.Input) ExecutionStep {
-	e.told, e.asked, e.of = true, v.Now, v.Lead().Instance
-	return ExecutionStep{Tell: []member.InstanceInput{{Instance: e.of, Input: in}}}
+	e.told, e.asked = true, v.Now
+	return ExecutionStep{Tell: []member.InstanceInput{{Instance: v.Lead().Instance, Input: in}}}
 }
 
 // beginChange proposes a membership change, or a new profile. The other instances follow. Until all have followed,
@@ -165,13 +161,17 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 	case e.watch.Seen():
 		return e.already()
 	}
-	e.watch.After = apply.Lead{Instance: v.first().Instance, Index: v.first().ConfigIndex}
+	e.watch.After = order.Point{Instance: v.first().Instance, Index: v.first().ConfigIndex}
+	e.led = v.Now
 	return e.send(v, protocol.ProposeChange{Context: e.context, Changes: e.Op.Changes})
 }
 
 // change waits until a membership change or a new profile is in effect. Another leader may have dropped it, or sealed
 // the log without it: then no one here would ever know.
 func (e *Execution) change(v *MemberView) ExecutionStep {
+	if first := v.first(); first.Role == protocol.Leader && first.Instance == e.watch.After.Instance {
+		e.led = v.Now
+	}
 	switch leaves := e.Op.removes(e.cfg.Self); {
 	case !e.watch.Seen() && v.Now-e.led >= e.cfg.GiveUp:
 		return e.stalled(e.Op.Kind.String(), e.cfg.GiveUp)

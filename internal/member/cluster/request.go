@@ -35,8 +35,8 @@ func (v *MemberView) first() *protocol.Status {
 	return v.Instances[i]
 }
 
-// settled reports whether no change is under way: this member has applied the last seal and the last change of the
-// number of instances, and all active instances have the first one's members.
+// settled reports whether no change is in progress: no seal and no change of the number of instances remains to be
+// applied here, and all active instances have the first one's members.
 func (v *MemberView) settled() bool {
 	at, configs := v.Applied.At()
 	return !v.crossing() && at.Reshape == 0 && member.Settled(&v.first().Config, configs)

@@ -128,8 +128,8 @@ func (s *ISS) fill(b *broadcast) {
 	}
 }
 
-// returned takes in that another proposer had ⊥ decided in the slot of an entry of this member's. Commands are proposed
-// again. A membership change is refused: who asked for it asks the one that leads now.
+// returned takes back an entry of this member in whose slot another proposer had ⊥ decided. Commands are proposed
+// again. A membership change is refused, and the operator's request goes to the member that leads now.
 func (s *ISS) returned(e protocol.Entry) {
 	switch {
 	case e.Kind.Commands():
