@@ -41,8 +41,8 @@ type ConfigWatch struct {
 	seen  bool // they were in effect
 }
 
-// before reports whether an entry of the first instance comes before another one. The first instance behind a seal has a
-// higher number.
+// before reports whether an entry of the first instance comes before another one. The first instance behind a seal has
+// a higher number.
 func before(a, b order.Point) bool {
 	return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Index, b.Index)) < 0
 }
