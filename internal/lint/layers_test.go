@@ -54,6 +54,7 @@ var layers = []layer{
 	{folder: "internal/protocol", may: []string{"protocol", "internal/protocol/slots"}},
 	{folder: "internal/order", may: []string{"protocol"}},
 	{folder: "internal/wal", may: []string{"internal/durable", "internal/sys", "internal/vfs"}},
+	{folder: "internal/fit", may: []string{"protocol"}},
 	{folder: "internal/erasure"},
 	{folder: "internal/mutant", may: []string{"protocol/setting"}},
 	{folder: "internal/transport", may: []string{"internal/sys"}},

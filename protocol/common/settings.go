@@ -1,6 +1,7 @@
 package common
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -84,6 +85,28 @@ var (
 const (
 	electionHelp  = "milliseconds without a leader before an election, at least 3 heartbeats"
 	heartbeatHelp = "milliseconds between a leader's heartbeats"
+)
+
+// What the leader does when another profile would fit the load better.
+var (
+	// Fit says whether that is measured, and whether it is done.
+	Fit = &setting.Setting[protocol.Fit]{
+		Name: "fit", Default: protocol.FitAdvise, Text: setting.Words[protocol.Fit](), Agree: true, Untold: true,
+		Change: setting.Local,
+		Check: setting.Check[protocol.Fit]{Range: "off, advise or on", Refuse: func(f protocol.Fit) error {
+			if f != protocol.FitOff && f != protocol.FitAdvise && f != protocol.FitOn {
+				return errors.New("not off, advise or on")
+			}
+			return nil
+		}},
+		Help: "what to do when another protocol, setting or leader would fit the load better: off, nothing; advise, say " +
+			"so; on, change it",
+	}
+	// FitAvoid has the changes that were taken back, and when: see package fit.
+	FitAvoid = &setting.Setting[string]{
+		Name: "fit-avoid", Agree: true, Untold: true, Change: setting.Local,
+		Help: "with fit on: changes that were taken back, and are not tried again for some time; the leader sets it",
+	}
 )
 
 // Layout has the settings of the log's instances and of the placement of bodies.
