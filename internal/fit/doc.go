@@ -5,6 +5,7 @@
 //   - report.go: what a member measures.
 //   - view.go: what the fitter knows of the cluster.
 //   - wish.go: what it decides.
+//   - published.go: what it decides, as all members know it.
 //   - candidate.go: the profiles that it compares.
 //   - cost.go: the model of costs: throughput under today's load, and what limits it.
 //   - avoid.go: the changes that were taken back, as the profile has them.

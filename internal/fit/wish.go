@@ -14,6 +14,14 @@ type Decision struct {
 	Waits string
 	// Event is what is to be logged once; "": nothing.
 	Event string
+	// Avoids has the changes that were taken back and are not tried again yet.
+	Avoids []Avoided
+}
+
+// Avoided is a change that was taken back.
+type Avoided struct {
+	Candidate
+	Until int64 // from when it may be tried again, in Unix milliseconds
 }
 
 // Cost is what the model says of a candidate under today's load.

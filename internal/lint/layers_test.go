@@ -80,8 +80,8 @@ var layers = []layer{
 	{folder: "internal/member", may: []string{"protocol", "internal/order", "internal/wal", "internal/transport"}},
 	{folder: "internal/datadir", may: []string{"internal/member", "protocol", "internal/order", "internal/wal",
 		"internal/durable", "internal/sys", "internal/vfs"}},
-	{folder: "internal/replica", may: []string{"internal/member", "internal/datadir", "protocol", "internal/order",
-		"internal/wal", "internal/transport", "internal/erasure", "internal/sys", "internal/vfs"}},
+	{folder: "internal/replica", may: []string{"internal/member", "internal/datadir", "internal/fit", "protocol",
+		"internal/order", "internal/wal", "internal/transport", "internal/erasure", "internal/sys", "internal/vfs"}},
 	{folder: "server", may: []string{"", "internal/store", "internal/sys"}},
 	{folder: "internal/registry", may: []string{"protocol", "internal/protocol", "internal/order"}},
 	{folder: "internal/sim/world", may: []string{"protocol", "internal/sim/count", "internal/sim/event"}},
@@ -117,8 +117,8 @@ var layers = []layer{
 		"internal/transport/netspec"}},
 	{folder: "internal/status", may: []string{"protocol/setting"}},
 	{folder: "internal"},
-	{folder: ".", may: []string{"internal/member", "internal/replica", "internal/registry", "internal/order", "protocol",
-		"internal/vfs"}},
+	{folder: ".", may: []string{"internal/fit", "internal/member", "internal/replica", "internal/registry",
+		"internal/order", "protocol", "internal/vfs"}},
 }
 
 func layerOf(f *file) *layer {

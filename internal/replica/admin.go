@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/braidlog/braid/internal/fit"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/damage"
 	"github.com/braidlog/braid/internal/member/instance"
@@ -130,6 +131,10 @@ type Status struct {
 	Commits, Dropped, Snapshots uint64
 	// Starved counts the steps outside the log that waited because the process had no descriptor left.
 	Starved uint64
+	// Fit is the newest decision of the leader's fitter that this member knows; nil: it knows none. It does not change.
+	Fit *fit.Published
+	// Fitted counts what this member's own fitter did.
+	Fitted fit.Done
 }
 
 // Status describes the member.
