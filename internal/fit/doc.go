@@ -10,6 +10,7 @@
 //   - cost.go: the model of costs: throughput under today's load, and what limits it.
 //   - avoid.go: the changes that were taken back, as the profile has them.
 //   - fitter.go: patience: how long a gain must last, what is measured after a change, when it is taken back.
+//   - mutant.go: the rules that can be broken on purpose.
 //
-// May import: protocol (with setting and common).
+// May import: protocol (with setting and common), internal/mutant.
 package fit

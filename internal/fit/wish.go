@@ -54,4 +54,6 @@ type Wish struct {
 	Reason string // in figures
 	// TakesBack: an earlier change did not gain what it promised. Settings then note it too, see setting fit-avoid.
 	TakesBack bool
+	// Restores: a member is missing or slow, and the change lets the others serve again.
+	Restores bool
 }
