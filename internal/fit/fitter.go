@@ -11,9 +11,9 @@ import (
 // concurrent use.
 type Fitter struct {
 	Patience Patience
-	// Costs, if set, takes the place of the model of costs. The simulator sets it, to try changes that no load asks for.
-	// It returns what Decision.Costs has.
-	Costs func(*View) []Cost
+	// Weigh, if set, may replace what the model says of each candidate, the active one first, before the best one is
+	// chosen: Throughput and Excluded. The simulator sets it, to try changes that no load asks for.
+	Weigh func(v *View, costs []Cost)
 	// Mutant is a rule to break on purpose.
 	Mutant mutant.Name
 }
