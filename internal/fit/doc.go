@@ -6,10 +6,17 @@
 //   - view.go: what the fitter knows of the cluster.
 //   - wish.go: what it decides.
 //   - published.go: what it decides, as all members know it.
+//   - load.go: today's load, and which member is missing or slow, as the reports say.
 //   - candidate.go: the profiles that it compares.
-//   - cost.go: the model of costs: throughput under today's load, and what limits it.
+//   - cost.go: the model of costs: throughput under today's load, by the paths of messages and what limits it; and what
+//     the model knows besides the reports.
+//   - demand.go: what a command takes of each member's resources.
+//   - limit.go: what these resources carry.
+//   - compare.go: all candidates with their costs, and the one to wish for.
 //   - avoid.go: the changes that were taken back, as the profile has them.
-//   - fitter.go: patience: how long a gain must last, what is measured after a change, when it is taken back.
+//   - fitter.go: a step, and patience: how long a gain must last, and what else a change waits for.
+//   - want.go: the rules by which a change is wished for.
+//   - trial.go: what a change gained, and when it is taken back.
 //   - mutant.go: the rules that can be broken on purpose.
 //
 // May import: protocol (with setting and common), internal/mutant.

@@ -1,33 +1,263 @@
 package fit
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
+)
+
+// What a change must gain, and for how long something lasts before it is acted on.
+const (
+	leastGain  = 1.2  // a change must gain more
+	nearlyBest = 0.95 // of the best one's throughput is as good, if the change is less effort
+	leastRate  = 5    // commands a second that are worth a comparison
+	minute     = 60   // seconds of writes that a leader follows
+
+	gainLasts = 10 * time.Second
+	rests     = 30 * time.Second // after a change
+	idleLasts = 6                // times as long as a gain, if instances have nothing to do
+	lossLasts = 0.3              // of that, if all wait for a member that is missing or slow
 )
 
 // Fitter decides, with patience, which change to make. The zero value is ready. It is a pure rule; not safe for
 // concurrent use.
 type Fitter struct {
 	Patience Patience
-	// Weigh, if set, may replace what the model says of each candidate, the active one first, before the best one is
-	// chosen: Throughput and Excluded. The simulator sets it, to try changes that no load asks for.
-	Weigh func(v *View, costs []Cost)
+	// Costs, if set, takes the place of the model of costs. The simulator sets it, to try changes that no load asks for.
+	// It returns what Decision.Costs has.
+	Costs func(*View) []Cost
 	// Mutant is a rule to break on purpose.
 	Mutant mutant.Name
+
+	state
 }
 
 // Patience are the times of a fitter. Those that are 0 have their defaults.
 type Patience struct {
-	Lasts  time.Duration // for how long a gain lasts without a break before the change is made; 10 s
+	// Lasts is for how long a gain lasts without a break before the change is made, for how long a new leader watches
+	// first, and for how long a change is measured; 10 s.
+	Lasts  time.Duration
 	Waits  time.Duration // after a change: until it is measured, and another one may be made; 30 s
 	Avoids time.Duration // for how long what was taken back is not tried again, the first time; 10 min
 }
 
+func (p *Patience) lasts() time.Duration  { return cmp.Or(p.Lasts, gainLasts) }
+func (p *Patience) waits() time.Duration  { return cmp.Or(p.Waits, rests) }
+func (p *Patience) avoids() time.Duration { return cmp.Or(p.Avoids, avoidFor) }
+
+// state is what a fitter knows of the time before.
+type state struct {
+	running bool
+	began   time.Duration
+	version uint64 // of the profile
+	shape   shape
+	changed time.Duration // when the last change was seen, if resting
+	resting bool
+
+	load    *load // blended
+	links   []learned
+	recent  []sample
+	writes  []writes
+	lasting []lasting
+	issued  *issued
+	trial   *trial
+	past    []past
+	said    string
+}
+
+// lasting is since when something holds without a break.
+type lasting struct {
+	key   string
+	since time.Duration
+	seen  bool // in this step
+}
+
 // Step takes in what is known now. It is called once a second on the member that leads the global log; a member that
 // begins to lead begins with a new Fitter.
-func (f *Fitter) Step(v *View) Decision { return Decision{} }
+func (f *Fitter) Step(v *View) Decision {
+	if v.Mode != protocol.FitAdvise && v.Mode != protocol.FitOn {
+		f.state = state{}
+		return Decision{}
+	}
+	if !f.running {
+		f.state = state{running: true, began: v.Now, version: v.Profile.Version, shape: shapeOf(v)}
+	}
+	raw := measure(v)
+	var d Decision
+	d.Event = f.follow(v)
+	f.observe(v, raw)
+	all := f.options(v)
+	for i := range all {
+		d.Costs = append(d.Costs, all[i].Cost)
+	}
+	if len(all) == 0 {
+		return d
+	}
+	wanted, event := f.want(v, all)
+	if d.Event == "" {
+		d.Event = event
+	}
+	if wanted == nil {
+		f.said = ""
+		return d
+	}
+	d.Wish = wanted.wish
+	d.Waits = f.waits(v, wanted)
+	f.announce(v, wanted, &d)
+	return d
+}
+
+// options are all candidates, the active profile first.
+func (f *Fitter) options(v *View) []option {
+	var all []option
+	if f.Costs != nil {
+		all = told(v, f.load, f.Costs(v))
+	} else {
+		all = compare(v, f.load, f.learnedBy(f.load))
+		f.recall(v, all)
+	}
+	if len(all) > 0 && f.Mutant != MutantForgets {
+		exclude(v, all)
+	}
+	order(all)
+	return all
+}
+
+// wanted is a wish with how patient it is.
+type wanted struct {
+	wish     *Wish
+	shape    shape // with which the log continues
+	key      string
+	patience time.Duration
+}
+
+// waits says why a wish is not carried out now; "": it is.
+func (f *Fitter) waits(v *View, w *wanted) string {
+	since, lasts, waits := f.last(w.key, v.Now), f.Patience.lasts(), f.Patience.waits()
+	left := func(d time.Duration) time.Duration { return d.Truncate(time.Second) }
+	switch gone := v.missing(); {
+	case v.Changing:
+		return "another change is in progress"
+	case v.Now-f.began < lasts:
+		return fmt.Sprintf("this leader has watched for %s of %s", left(v.Now-f.began), lasts)
+	case f.rest(v) > 0:
+		return fmt.Sprintf("the last change is less than %s ago: %s to go", waits, left(f.rest(v)+time.Second-1))
+	case f.trial != nil && !w.wish.Restores && !w.wish.TakesBack:
+		return fmt.Sprintf("it is measured first how much the change to %s gained", f.trial.called)
+	case gone != "" && !w.wish.Restores && f.Mutant != MutantAnyMember:
+		return gone + " is missing"
+	case v.Now-since < w.patience:
+		return fmt.Sprintf("it holds for %s of %s", left(v.Now-since), w.patience)
+	case v.Mode != protocol.FitOn:
+		return "fit is " + string(v.Mode)
+	}
+	return ""
+}
+
+// missing names the first voter that is not present; "": all are.
+func (v *View) missing() string {
+	for i := range v.Members {
+		if m := &v.Members[i]; !m.Present {
+			return m.called()
+		}
+	}
+	return ""
+}
+
+// rest is how long the fitter leaves things as they are after a change, its own or another one.
+func (f *Fitter) rest(v *View) (left time.Duration) {
+	waits := f.Patience.waits()
+	if f.Mutant == MutantHasty {
+		return 0
+	}
+	if f.resting {
+		left = f.changed + waits - v.Now
+	}
+	if f.issued != nil {
+		left = max(left, f.issued.at+waits-v.Now)
+	}
+	if since := v.Profile.Since; since > 0 && v.Profile.Version > 1 && v.Wall >= since {
+		if ago := v.Wall - since; ago < waits.Milliseconds() {
+			left = max(left, waits-time.Duration(ago)*time.Millisecond)
+		}
+	}
+	return left
+}
+
+// last is since when a key lasts.
+func (f *Fitter) last(key string, now time.Duration) time.Duration {
+	for i := range f.lasting {
+		if f.lasting[i].key == key {
+			return f.lasting[i].since
+		}
+	}
+	return now
+}
+
+// hold notes that something holds now.
+func (f *Fitter) hold(key string, now time.Duration) {
+	for i := range f.lasting {
+		if f.lasting[i].key == key {
+			f.lasting[i].seen = true
+			return
+		}
+	}
+	f.lasting = append(f.lasting, lasting{key: key, since: now, seen: true})
+}
+
+// release drops what does not hold any more.
+func (f *Fitter) release() {
+	kept := f.lasting[:0]
+	for _, l := range f.lasting {
+		if l.seen {
+			l.seen = false
+			kept = append(kept, l)
+		}
+	}
+	f.lasting = kept
+}
+
+// announce fills in the event of a wish, once, and notes that it is carried out.
+func (f *Fitter) announce(v *View, w *wanted, d *Decision) {
+	name := w.wish.describe(v.name(w.wish.Leader))
+	if d.Waits == "" {
+		f.issued = &issued{at: v.Now, shape: w.shape, leader: w.wish.Leader, from: f.shape, called: name,
+			promised: w.wish.Gain, takesBack: w.wish.TakesBack, restores: w.wish.Restores, before: f.mean(),
+			key: w.shape.key()}
+		f.lasting = nil
+	}
+	said := name + strings.TrimSpace(d.Waits)
+	advised := v.Mode == protocol.FitAdvise && d.Waits == "fit is "+string(v.Mode)
+	if d.Event != "" || d.Waits != "" && !advised || said == f.said {
+		return
+	}
+	f.said = said
+	verb := "changes to "
+	switch {
+	case advised:
+		verb = "advises "
+	case w.wish.TakesBack:
+		verb = "takes back: returns to "
+	}
+	d.Event = verb + name + ": " + w.wish.Reason
+}
+
+// name is what a member is called, "" for 0.
+func (v *View) name(id protocol.MemberID) string {
+	for i := range v.Members {
+		if v.Members[i].ID == id && id != leaderOf(v) {
+			return v.Members[i].called()
+		}
+	}
+	return ""
+}
+
+func avoidText(v *View) string { return common.FitAvoid.In(v.Profile.Values) }
 
 // Stands reports whether a wish may still be carried out under the active profile: only under the one on which it was
 // computed, so that no other change is undone unseen.

@@ -1,0 +1,78 @@
+package fit
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// avoided is a shape that was tried and taken back.
+type avoided struct {
+	key   string
+	times int   // how often
+	until int64 // not again before this wall clock, in Unix seconds
+}
+
+// How long a shape is avoided, doubling each time at most maxTimes times; for how long after that the number of times
+// is remembered, and of how many shapes.
+const (
+	avoidFor   = 10 * time.Minute
+	maxTimes   = 8
+	remembered = 24 * time.Hour
+	maxAvoided = 8
+)
+
+// parseAvoid reads setting fit-avoid: KEY:TIMES@UNTIL each, with commas between. What it does not understand, as the
+// entries of a later version, it leaves out.
+func parseAvoid(text string) (all []avoided) {
+	for _, entry := range strings.Split(text, ",") {
+		key, rest, ok := strings.Cut(entry, ":")
+		times, until, ok2 := strings.Cut(rest, "@")
+		n, err := strconv.Atoi(times)
+		at, err2 := strconv.ParseInt(until, 10, 64)
+		if !ok || !ok2 || key == "" || err != nil || err2 != nil || n < 1 || n > maxTimes || at < 0 {
+			continue
+		}
+		if len(all) < maxAvoided {
+			all = append(all, avoided{key, n, at})
+		}
+	}
+	return all
+}
+
+// formatAvoid is the text of setting fit-avoid.
+func formatAvoid(all []avoided) string {
+	var entries []string
+	for _, a := range all {
+		entries = append(entries, fmt.Sprintf("%s:%d@%d", a.key, a.times, a.until))
+	}
+	return strings.Join(entries, ",")
+}
+
+// avoidNext is the text after a shape was taken back. wall is the time now in Unix milliseconds.
+func avoidNext(text, key string, wall int64, first time.Duration) string {
+	now, next := wall/1000, avoided{key: key, times: 1}
+	all := slices.DeleteFunc(parseAvoid(text), func(a avoided) bool {
+		if a.key == key {
+			next.times = min(maxTimes, a.times+1)
+		}
+		return a.key == key || now > a.until+int64(remembered/time.Second)
+	})
+	next.until = now + int64(first/time.Second)<<(next.times-1)
+	if all = append(all, next); len(all) > maxAvoided {
+		all = all[len(all)-maxAvoided:]
+	}
+	return formatAvoid(all)
+}
+
+// avoids returns for how long a shape is not to be tried again; 0: it may be.
+func avoids(text, key string, wall int64) time.Duration {
+	for _, a := range parseAvoid(text) {
+		if left := time.Duration(a.until-wall/1000) * time.Second; a.key == key && left > 0 {
+			return min(left, avoidFor<<(maxTimes-1)) // a wall clock may jump
+		}
+	}
+	return 0
+}

@@ -1,0 +1,188 @@
+package fit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
+)
+
+// option is a candidate with what the model says of it.
+type option struct {
+	Cost
+	shape  shape
+	leader int     // its place among the voters, -1: several lead, or none is known
+	gain   float64 // factor on today's throughput
+}
+
+// key tells options apart.
+func (o *option) key() string { return fmt.Sprintf("%s by %d", o.shape.key(), o.Leader) }
+
+// compare lists all candidates with their costs, the active profile first, then by throughput.
+func compare(v *View, l *load, learned []float64) []option {
+	now := shapeOf(v)
+	m := newModel(l, now, learned)
+	var all []option
+	for _, s := range shapes(v, now) {
+		if !s.led() {
+			all = append(all, m.option(v, &s, -1))
+			continue
+		}
+		all = append(all, m.option(v, &s, l.leader))
+		if other := m.best(v, &s); other != nil {
+			all = append(all, *other)
+		}
+	}
+	for i := range all {
+		all[i].gain = share(all[i].Throughput, all[0].Throughput)
+	}
+	return all
+}
+
+// order puts the active profile first, and then what is not excluded, by throughput.
+func order(all []option) {
+	if len(all) == 0 {
+		return
+	}
+	slices.SortStableFunc(all[1:], func(a, b option) int {
+		if (a.Excluded == "") != (b.Excluded == "") {
+			return cmp.Compare(len(a.Excluded), len(b.Excluded))
+		}
+		return cmp.Compare(b.Throughput, a.Throughput)
+	})
+}
+
+// exclude excludes what was taken back.
+func exclude(v *View, all []option) {
+	text := common.FitAvoid.In(v.Profile.Values)
+	for i := range all[1:] {
+		o := &all[1+i]
+		if left := avoids(text, o.shape.key(), v.Wall); o.Excluded == "" && left > 0 && o.shape != all[0].shape {
+			o.Excluded = fmt.Sprintf("it was taken back: not again for %s", left)
+		}
+	}
+}
+
+// option is one candidate.
+func (m *model) option(v *View, s *shape, leader int) option {
+	o := option{shape: *s, leader: leader, Cost: Cost{Candidate: Candidate{Protocol: s.protocol,
+		Settings: s.settings(&m.now)}}}
+	if *s == m.now {
+		o.Settings = nil
+	}
+	if leader >= 0 && s.led() {
+		o.Leader = m.members[leader].ID
+	}
+	active := *s == m.now && (leader == m.leader || !s.led())
+	c := m.of(s, leader)
+	if active {
+		c.rate, c.latency = m.rate, share(m.inside, m.rate)
+	}
+	o.Throughput, o.Latency, o.Limit = c.rate, c.latency, c.limit
+	switch why := s.excluded(v, m.load, &m.now); {
+	case active:
+		return o
+	case m.lacking != "":
+		o.Excluded = m.lacking
+	case why != "":
+		o.Excluded = why
+	case c.unknown != "":
+		o.Excluded = c.unknown
+	case m.rate < leastRate:
+		o.Excluded = "there is too little load to compare"
+	}
+	if o.Excluded != "" {
+		o.Throughput, o.Latency, o.Limit = 0, 0, ""
+	}
+	return o
+}
+
+// best is the candidate with the best leader other than the present one; nil: there is none that could lead.
+func (m *model) best(v *View, s *shape) (best *option) {
+	for i := range m.members {
+		if i == m.leader || !m.members[i].Present || m.members[i].slow != "" {
+			continue
+		}
+		o := m.option(v, s, i)
+		if o.Excluded == "" && (best == nil || o.Throughput > best.Throughput) {
+			best = &o
+		}
+	}
+	return best
+}
+
+// effort says how much a change costs: a handover least, a seal most.
+func (o *option) effort(now *shape, leader int) (n int) {
+	switch {
+	case o.shape == *now:
+	case o.shape.raftlike() && now.raftlike():
+		n = 2
+	default:
+		n = 4
+	}
+	if o.shape.led() && o.leader != leader {
+		n++
+	}
+	return n
+}
+
+// choose returns the option to wish for: the one that gains most, or one that gains nearly as much with less effort.
+func choose(all []option, leader int, may func(*option) bool) *option {
+	var best *option
+	now := &all[0].shape
+	for i := range all[1:] {
+		o := &all[1+i]
+		if o.Excluded != "" || !may(o) {
+			continue
+		}
+		if best == nil { // they are in the order of their throughput
+			best = o
+		}
+		if o.Throughput >= nearlyBest*all[0].Throughput*best.gain && o.effort(now, leader) < best.effort(now, leader) {
+			best = o
+		}
+	}
+	return best
+}
+
+// wish is the option as a wish on the active profile.
+func (o *option) wish(v *View, reason string) *Wish {
+	return &Wish{Candidate: o.Candidate, Version: v.Profile.Version, Gain: o.gain, Reason: reason}
+}
+
+// called is the candidate as people read it.
+func (o *option) called(l *load) string {
+	leader := ""
+	if o.leader >= 0 && o.shape.led() && o.leader != l.leader {
+		leader = l.members[o.leader].called()
+	}
+	return o.describe(leader)
+}
+
+func leaderOf(v *View) protocol.MemberID {
+	if len(v.Leaders) == 0 {
+		return 0
+	}
+	return v.Leaders[0]
+}
+
+// told are candidates with given costs in place of those of the model.
+func told(v *View, l *load, costs []Cost) (all []option) {
+	now := shapeOf(v)
+	for i, c := range costs {
+		o := option{Cost: c, shape: now, leader: -1, gain: 1}
+		if i > 0 {
+			o.shape = c.shape(&now)
+			o.gain = share(c.Throughput, costs[0].Throughput)
+		}
+		for j := range l.members {
+			if l.members[j].ID == c.Leader {
+				o.leader = j
+			}
+		}
+		all = append(all, o)
+	}
+	return all
+}

@@ -1,0 +1,256 @@
+package fit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// load is what the reports say of the members and of their clients' commands: rates by the second, times in seconds.
+type load struct {
+	members []member
+	leader  int // of the global log, -1: none is known
+	rate    float64
+	inside  float64 // commands in progress
+	lacking string  // why no cost can be told; "": it can
+}
+
+// member is a voter with what its report says.
+type member struct {
+	Member
+	reported bool
+	slow     string // in which way it is slower than the others; "": it is not
+	rate     float64
+	inside   float64 // commands in progress
+	// Bytes are those of all its clients' commands a second, and body those of large ones, which code cuts.
+	bytes, body float64
+	blind       float64 // share of commands that may take a lane
+	sync        float64 // time of a sync
+	trip        []float64
+	used        usage
+}
+
+// usage is how busy a member's resources are. Shares are 0…1.
+type usage struct {
+	loop, loops, apply, cpu float64 // loops is the sum over the instances' loops, loop the busiest one
+	disk, diskBytes, synced float64 // share, bytes a second, bytes of a sync
+	out, queued             float64 // bytes a second to all others, bytes that wait
+	linger                  []float64
+	unapplied               float64
+}
+
+// measure translates the reports of a view.
+func measure(v *View) *load {
+	l := &load{members: make([]member, len(v.Members)), leader: -1}
+	at := func(id protocol.MemberID) int {
+		return slices.IndexFunc(v.Members, func(m Member) bool { return m.ID == id })
+	}
+	for i, m := range v.Members {
+		l.members[i] = member{Member: m, trip: make([]float64, len(v.Members))}
+		for j := range v.Members {
+			if j != i {
+				l.members[i].trip[j] = math.NaN()
+			}
+		}
+		l.members[i].used.linger = make([]float64, len(v.Members))
+	}
+	for i := range v.Reports {
+		r := &v.Reports[i]
+		if j := at(r.Member); j >= 0 && r.Span > 0 {
+			l.members[j].take(r, at)
+		}
+	}
+	if len(v.Leaders) > 0 {
+		l.leader = at(v.Leaders[0])
+	}
+	l.complete()
+	return l
+}
+
+// take takes in a member's own report. at is the place of a member.
+func (m *member) take(r *Report, at func(protocol.MemberID) int) {
+	span := r.Span.Seconds()
+	m.reported = true
+	a := &r.Asked
+	m.rate, m.inside = float64(a.Commands)/span, a.Waited.Seconds()/span
+	m.bytes, m.body = float64(a.Bytes)/span, float64(min(a.LargeBytes, a.Bytes))/span
+	m.blind = share(float64(a.Blind), float64(a.Commands))
+	m.sync = share(r.Disk.Time.Seconds(), float64(r.Disk.Syncs))
+	for _, t := range r.Trips {
+		if j := at(t.To); j >= 0 && t.To != r.Member && t.Time > 0 {
+			m.trip[j] = t.Time.Seconds()
+		}
+	}
+	u := &m.used
+	for _, busy := range r.Loops {
+		u.loop, u.loops = max(u.loop, busy), u.loops+busy
+	}
+	u.apply, u.cpu = r.Apply, r.CPU
+	u.disk, u.diskBytes = r.Disk.Time.Seconds()/span, float64(r.Disk.Bytes)/span
+	u.synced = share(float64(r.Disk.Bytes), float64(r.Disk.Syncs))
+	for _, k := range r.Links {
+		u.out, u.queued = u.out+float64(k.Bytes)/span, u.queued+float64(k.Queued)
+		if j := at(k.To); j >= 0 && k.Bytes > 0 {
+			u.linger[j] = share(float64(k.Queued), float64(k.Bytes)/span)
+		}
+	}
+	u.unapplied = float64(r.Unapplied)
+}
+
+// share is a part of a whole, 0 if that is nothing.
+func share(part, whole float64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return part / whole
+}
+
+// complete fills in what one report says for two members, and what all of them say together.
+func (l *load) complete() {
+	for i := range l.members {
+		m := &l.members[i]
+		l.rate, l.inside = l.rate+m.rate, l.inside+m.inside
+		if m.Present && !m.reported && l.lacking == "" {
+			l.lacking = fmt.Sprintf("no report of %s", m.called())
+		}
+		for j := range l.members {
+			if math.IsNaN(m.trip[j]) {
+				m.trip[j] = l.members[j].trip[i]
+			}
+		}
+	}
+	for i := range l.members {
+		l.members[i].slow = l.slower(i)
+	}
+}
+
+func (m *Member) called() string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return fmt.Sprintf("member %d", m.ID)
+}
+
+// slower says in which way a member is slower than the others; "": it is not.
+func (l *load) slower(i int) string {
+	m := &l.members[i]
+	if !m.reported {
+		return ""
+	}
+	var syncs, waits []float64
+	for j := range l.members {
+		if o := &l.members[j]; j != i && o.reported {
+			syncs, waits = append(syncs, o.sync), append(waits, o.used.linger[i])
+		}
+	}
+	switch {
+	case len(syncs) == 0:
+		return ""
+	case m.sync >= slowSync.Seconds() && m.sync > slowTimes*median(syncs):
+		return fmt.Sprintf("%s takes %s for a sync", m.called(), round(m.sync))
+	case m.used.unapplied > max(slowUnapplied, l.rate):
+		return fmt.Sprintf("%s has %.0f entries to apply", m.called(), m.used.unapplied)
+	case len(waits) > 1 && median(waits) > slowQueue.Seconds() && l.queues() == 1:
+		return fmt.Sprintf("links to %s are %s behind", m.called(), round(median(waits)))
+	}
+	return ""
+}
+
+// queues is to how many members most others have a queue that is as long as that of a slow member.
+func (l *load) queues() (n int) {
+	for i := range l.members {
+		var waits []float64
+		for j := range l.members {
+			if o := &l.members[j]; j != i && o.reported {
+				waits = append(waits, o.used.linger[i])
+			}
+		}
+		if len(waits) > 1 && median(waits) > slowQueue.Seconds() {
+			n++
+		}
+	}
+	return n
+}
+
+// median is the middle one, the higher of two; 0 of none.
+func median(of []float64) float64 {
+	if len(of) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(of))
+	return s[len(s)/2]
+}
+
+// round is a time in seconds with about two digits.
+func round(seconds float64) time.Duration {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d >= 10*time.Millisecond:
+		return d.Round(time.Millisecond)
+	case d >= 100*time.Microsecond:
+		return d.Round(10 * time.Microsecond)
+	}
+	return d.Round(time.Microsecond)
+}
+
+// missing names the voters that are not present.
+func (l *load) missing() (names []string) {
+	for i := range l.members {
+		if m := &l.members[i]; !m.Present {
+			names = append(names, m.called())
+		}
+	}
+	return names
+}
+
+// ailing says which member is missing or slow; "": none is.
+func (l *load) ailing() string {
+	if names := l.missing(); len(names) > 0 {
+		return names[0] + " is missing"
+	}
+	for i := range l.members {
+		if s := l.members[i].slow; s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// blend makes the load the mean of itself and an earlier one, so that one odd second decides nothing. Members that have
+// left, or came, count as they are.
+func (l *load) blend(before *load) {
+	if before == nil || l.lacking != "" || before.lacking != "" {
+		return
+	}
+	l.rate, l.inside = 0, 0
+	for i := range l.members {
+		m := &l.members[i]
+		j := slices.IndexFunc(before.members, func(b member) bool { return b.ID == m.ID && b.reported })
+		if j >= 0 && m.reported {
+			m.blend(&before.members[j])
+		}
+		l.rate, l.inside = l.rate+m.rate, l.inside+m.inside
+	}
+}
+
+func (m *member) blend(b *member) {
+	mean := func(now *float64, before float64) { *now = (*now + before) / 2 }
+	blind := m.rate*m.blind + b.rate*b.blind
+	mean(&m.rate, b.rate)
+	mean(&m.inside, b.inside)
+	mean(&m.bytes, b.bytes)
+	mean(&m.body, b.body)
+	m.blind = min(1, share(blind/2, m.rate))
+	mean(&m.sync, b.sync)
+	mean(&m.used.loop, b.used.loop)
+	mean(&m.used.loops, b.used.loops)
+	mean(&m.used.apply, b.used.apply)
+	mean(&m.used.cpu, b.used.cpu)
+	mean(&m.used.disk, b.used.disk)
+	mean(&m.used.synced, b.used.synced)
+	mean(&m.used.out, b.used.out)
+	mean(&m.used.queued, b.used.queued)
+}
