@@ -119,33 +119,6 @@ func (s *shape) settings(from *shape) map[string]string {
 	return set
 }
 
-// shape is what a log with another shape becomes by the candidate. It is the inverse of settings.
-func (c *Candidate) shape(from *shape) shape {
-	s := shape{protocol: c.Protocol, instances: 1, lanes: c.Protocol == lcr}
-	s.code = c.Protocol == craft || (c.Protocol == niagara || c.Protocol == lcr) && from.raftlike() && from.code
-	if text, ok := c.Settings[common.Placement.Name]; ok {
-		s.code = text == string(protocol.PlacementCode)
-	}
-	if s.code {
-		s.k = from.k
-		if text, ok := c.Settings[common.CodeK.Name]; ok {
-			s.k, _ = strconv.Atoi(text)
-		}
-	}
-	if c.Protocol == niagara {
-		s.instances = common.DefaultInstances
-		if from.instances > 1 {
-			s.instances = from.instances
-		}
-		if text, ok := c.Settings[common.Instances.Name]; ok {
-			s.instances, _ = strconv.Atoi(text)
-		}
-		leaders, given := c.Settings[common.Leaders.Name]
-		s.spread = leaders == string(protocol.LeadersSpread) || !given && (from.spread || from.instances == 1 && s.code)
-	}
-	return s
-}
-
 func placement(code bool) protocol.Placement {
 	if code {
 		return protocol.PlacementCode

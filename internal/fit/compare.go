@@ -43,9 +43,6 @@ func compare(v *View, l *load, learned []float64) []option {
 
 // order puts the active profile first, and then what is not excluded, by throughput.
 func order(all []option) {
-	if len(all) == 0 {
-		return
-	}
 	slices.SortStableFunc(all[1:], func(a, b option) int {
 		if (a.Excluded == "") != (b.Excluded == "") {
 			return cmp.Compare(len(a.Excluded), len(b.Excluded))
@@ -168,21 +165,16 @@ func leaderOf(v *View) protocol.MemberID {
 	return v.Leaders[0]
 }
 
-// told are candidates with given costs in place of those of the model.
-func told(v *View, l *load, costs []Cost) (all []option) {
-	now := shapeOf(v)
-	for i, c := range costs {
-		o := option{Cost: c, shape: now, leader: -1, gain: 1}
-		if i > 0 {
-			o.shape = c.shape(&now)
-			o.gain = share(c.Throughput, costs[0].Throughput)
-		}
-		for j := range l.members {
-			if l.members[j].ID == c.Leader {
-				o.leader = j
-			}
-		}
-		all = append(all, o)
+// weigh lets a function replace what the model says.
+func weigh(v *View, all []option, by func(*View, []Cost)) {
+	costs := make([]Cost, len(all))
+	for i := range all {
+		costs[i] = all[i].Cost
 	}
-	return all
+	by(v, costs)
+	for i := range all {
+		o := &all[i]
+		o.Throughput, o.Excluded = costs[i].Throughput, costs[i].Excluded
+		o.gain = share(o.Throughput, costs[0].Throughput)
+	}
 }

@@ -28,9 +28,9 @@ const (
 // concurrent use.
 type Fitter struct {
 	Patience Patience
-	// Costs, if set, takes the place of the model of costs. The simulator sets it, to try changes that no load asks for.
-	// It returns what Decision.Costs has.
-	Costs func(*View) []Cost
+	// Weigh, if set, may replace what the model says of each candidate, the active one first, before the best one is
+	// chosen: Throughput and Excluded. The simulator sets it, to try changes that no load asks for.
+	Weigh func(v *View, costs []Cost)
 	// Mutant is a rule to break on purpose.
 	Mutant mutant.Name
 
@@ -95,9 +95,6 @@ func (f *Fitter) Step(v *View) Decision {
 	for i := range all {
 		d.Costs = append(d.Costs, all[i].Cost)
 	}
-	if len(all) == 0 {
-		return d
-	}
 	wanted, event := f.want(v, all)
 	if d.Event == "" {
 		d.Event = event
@@ -114,14 +111,12 @@ func (f *Fitter) Step(v *View) Decision {
 
 // options are all candidates, the active profile first.
 func (f *Fitter) options(v *View) []option {
-	var all []option
-	if f.Costs != nil {
-		all = told(v, f.load, f.Costs(v))
-	} else {
-		all = compare(v, f.load, f.learnedBy(f.load))
-		f.recall(v, all)
+	all := compare(v, f.load, f.learnedBy(f.load))
+	f.recall(v, all)
+	if f.Weigh != nil {
+		weigh(v, all, f.Weigh)
 	}
-	if len(all) > 0 && f.Mutant != MutantForgets {
+	if f.Mutant != MutantForgets {
 		exclude(v, all)
 	}
 	order(all)
