@@ -3,11 +3,13 @@ package braid_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -151,10 +153,10 @@ func readFile(t *testing.T, fs vfs.FS, name string) []byte {
 	return b
 }
 
-// content is every file below a directory.
-func content(t *testing.T, fs vfs.FS, dir string) map[string][]byte {
+// content is a digest of every file below a directory.
+func content(t *testing.T, fs vfs.FS, dir string) map[string][sha256.Size]byte {
 	t.Helper()
-	all := map[string][]byte{}
+	all := map[string][sha256.Size]byte{}
 	names, err := fs.List(dir)
 	require.NoError(t, err)
 	for _, name := range names {
@@ -162,12 +164,16 @@ func content(t *testing.T, fs vfs.FS, dir string) map[string][]byte {
 		info, err := fs.Stat(path)
 		require.NoError(t, err)
 		if info.IsDir() {
-			for inner, b := range content(t, fs, path) {
-				all[inner] = b
-			}
+			maps.Copy(all, content(t, fs, path))
 			continue
 		}
-		all[path] = readFile(t, fs, path)
+		f, err := fs.Open(path)
+		require.NoError(t, err)
+		sum := sha256.New()
+		_, err = io.Copy(sum, f)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		all[path] = [sha256.Size]byte(sum.Sum(nil))
 	}
 	return all
 }
