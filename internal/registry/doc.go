@@ -12,6 +12,7 @@
 //	settings.go  the settings of protocols, and which protocols have one
 //	tune.go      the settings of a running cluster
 //	switch.go    another protocol of a running cluster
+//	steps.go     how a switch is made, one change after the other
 //	begins.go    what instances begin with under a profile
 //	guess.go     which core wrote a directory that does not tell it
 //

@@ -33,21 +33,18 @@ func began(t testing.TB, name string, flags ...string) *running {
 // carry makes what was returned for a switch.
 func (r *running) carry(t testing.TB, s registry.Switching) {
 	t.Helper()
-	if len(s.Tune) > 0 {
-		of := r.c.Of(&r.profile)
-		next, n, err := of.Tune(r.profile.Values, s.Tune)
-		require.NoError(t, err)
-		if next != r.profile.Values {
-			r.profile = r.profile.Next(next, 0)
-		}
-		if n > 0 {
-			r.instances = n
-		}
+	does, err := r.c.Steps(&r.profile, r.instances, &s, 0)
+	require.NoError(t, err)
+	if does.Tune != nil {
+		r.profile = *does.Tune
 	}
-	if s.Seal != nil {
-		require.Equal(t, r.profile.Version+1, s.Seal.Profile.Version)
-		begin := s.Seal.Begin(&protocol.Config{Profile: r.profile})
-		r.profile, r.instances = begin.Profile, s.Seal.Instances
+	if does.Instances > 0 {
+		r.instances = does.Instances
+	}
+	if does.Seal != nil {
+		require.Equal(t, r.profile.Version+1, does.Seal.Profile.Version)
+		begin := does.Seal.Begin(&protocol.Config{Profile: r.profile})
+		r.profile, r.instances = begin.Profile, does.Seal.Instances
 	}
 }
 
