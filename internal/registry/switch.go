@@ -107,6 +107,9 @@ func (c *Choice) wish(to *Protocol, instances int, set map[string]string) (Choic
 		}
 		v = given
 	}
+	if set[common.Placement.Name] != "" {
+		v = uncoded(v, set)
+	}
 	return to.Choose(v, 1)
 }
 

@@ -190,14 +190,24 @@ func (c *Choice) with(v setting.Values, set map[string]string) (setting.Values, 
 		}
 		v = one.Over(v.Without(name))
 	}
-	if _, given := set[common.Placement.Name]; given && common.Placement.In(v) != protocol.PlacementCode {
-		for _, r := range coded {
-			if name := r.About().Name; set[name] == "" {
-				v = v.Without(name)
-			}
-		}
+	if _, given := set[common.Placement.Name]; given {
+		v = uncoded(v, set)
 	}
 	return v, nil
+}
+
+// uncoded are values whose placement was given, without settings that only placement code has and that were not given,
+// if it is another one.
+func uncoded(v setting.Values, given map[string]string) setting.Values {
+	if common.Placement.In(v) == protocol.PlacementCode {
+		return v
+	}
+	for _, r := range coded {
+		if name := r.About().Name; given[name] == "" {
+			v = v.Without(name)
+		}
+	}
+	return v
 }
 
 // missing explains why there is no such setting.
