@@ -101,7 +101,7 @@ func TestProtocolStructs(t *testing.T) {
 		places := registry.Find(name).Placements
 		require.Equal(t, name != "raft" && slices.Equal(places, []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode}), coded, "%s %v", name, f)
 	}
-	tagged(t, Options{}, common.Time.Rows)
+	tagged(t, Options{}, append([]setting.Any{common.Fit}, common.Time.Rows...))
 }
 
 // tagged checks that the fields of a struct have settings, except for those of experiments.

@@ -56,6 +56,9 @@ type Options struct {
 	// LeaseReads answers reads without a round trip, by clocks of bounded drift. See [Node.Tune].
 	// https://github.com/braidlog/braid/blob/main/docs/internals/raft.md says what clocks are assumed to do.
 	LeaseReads bool `setting:"lease-reads"`
+	// Fit says what the leader does when another protocol, setting or leader would fit the load better: off, advise (the
+	// default) or on. See [Node.Tune].
+	Fit protocol.Fit `setting:"fit"`
 
 	Limits     Limits     // bounds of memory, disk and time
 	Experiment Experiment // measurements only
@@ -151,6 +154,7 @@ func (o Options) complete() (*config, error) {
 	c.Heartbeat = common.Heartbeat.In(choice.Values)
 	c.ElectionTimeout = common.ElectionTimeout.In(choice.Values)
 	c.LeaseReads = common.LeaseReads.In(choice.Values)
+	c.Fit = common.Fit.In(choice.Values)
 	c.Experiment.MaxBatchBytes = cmp.Or(c.Experiment.MaxBatchBytes, 1<<20)
 	c.Experiment.MaxFrameBytes = cmp.Or(c.Experiment.MaxFrameBytes, 1<<20)
 	c.Limits.complete()

@@ -201,11 +201,11 @@ func (o *Options) choose() (registry.Choice, error) {
 	if found == nil {
 		return registry.Choice{}, badOption("Protocol", "%q is none of %s", name, strings.Join(Protocols(), ", "))
 	}
-	timing, err := common.Time.Of(*o)
+	shared, err := common.Settings.Of(*o)
 	if err != nil {
 		return registry.Choice{}, o.optionError(err)
 	}
-	c, err := found.Choose(timing.Over(v), len(o.Members))
+	c, err := found.Choose(shared.Over(v), len(o.Members))
 	if err != nil {
 		return registry.Choice{}, o.optionError(err)
 	}

@@ -20,6 +20,7 @@ var compared = map[string]func(*Options){
 	"Protocol":        func(o *Options) { o.Protocol = MultiPaxos{} },
 	"ElectionTimeout": func(o *Options) { o.ElectionTimeout = 2 * time.Second },
 	"LeaseReads":      func(o *Options) { o.LeaseReads = true },
+	"Fit":             func(o *Options) { o.Fit = protocol.FitOn },
 }
 
 // local are the options that may differ: each concerns its member alone, or what a member does as long as it leads. An

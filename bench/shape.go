@@ -66,6 +66,9 @@ func (s Shape) Only() Shape {
 	if place := common.Placement.In(has.Only(s.Values)); cmp.Or(place, p.Placements[0]) != protocol.PlacementCopy {
 		has.Rows = append(has.Rows, common.CodeK, common.ExtraWhole, common.TrimWhole)
 	}
+	if p.Serves() {
+		has.Rows = append(has.Rows, common.Fitting.Rows...)
+	}
 	s.Values = has.Only(s.Values)
 	return s
 }
@@ -90,7 +93,7 @@ func KeyOf(number uint64) uint64 {
 // flags returns the flags of a server with this shape, without its protocol. A server has no flags for settings of
 // experiments.
 func (s Shape) flags() []string {
-	return append(common.Layout.Args(s.Values), registry.Settings().Args(s.Values)...)
+	return append(setting.Union(common.Layout, common.Fitting).Args(s.Values), registry.Settings().Args(s.Values)...)
 }
 
 // Spread reports whether leaders are spread over the members, so that clients should propose at all of them: each

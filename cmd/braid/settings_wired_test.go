@@ -68,7 +68,7 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		"watch-progress-notify-interval": "7s", "auto-compaction-mode": "--auto-compaction-retention=1 revision",
 		"auto-compaction-retention": "5h",
 		"auth-token":                "jwt,pub-key=x", "auth-token-ttl": "7", "bcrypt-cost": "5",
-		"enable-grpc-gateway": "false", "lease-reads": "true",
+		"enable-grpc-gateway": "false", "lease-reads": "true", "fit": "on",
 		"protocol": "lcr", "placement": "code", "instances": "--protocol=niagara 2", "leaders": "--protocol=niagara spread",
 		"relays":  "--protocol=iss 2",
 		"quorums": "--protocol=iss 1/1", "epoch-slots": "--protocol=iss 32",

@@ -126,6 +126,10 @@ func (p *Protocol) Choose(v setting.Values, members int) (c Choice, err error) {
 	if c.Order == order.KindKeyed && lane.On.In(own) {
 		return c, &setting.Error{Name: lane.On.Name, Text: "true", Detail: "lanes need one order of all commands"}
 	}
+	if fit := common.Fit.In(shared); fit == protocol.FitOn && !c.Serves() {
+		return c, &setting.Error{Name: common.Fit.Name, Text: string(fit),
+			Detail: fmt.Sprintf("protocol %s cannot be left: it is for %s", c.Name, c.OnlyFor)}
+	}
 	shared = common.Order.Set(shared, string(c.Order))
 	shared = common.Placement.Set(shared, c.Placement)
 	if shared, err = c.instances(shared, members); err != nil {

@@ -40,9 +40,10 @@ type Log struct {
 	LanePrefixes    []string
 }
 
-// Layout are the settings of package common that have a flag: the order is given by the protocol.
+// Layout are the settings of package common that have a flag, except for those of timing. The order is given by the
+// protocol, and fit-avoid by the leader.
 var Layout = setting.Table{Rows: []setting.Any{common.Placement, common.Instances, common.Leaders, common.CodeK,
-	common.ExtraWhole, common.TrimWhole}}
+	common.ExtraWhole, common.TrimWhole, common.Fit}}
 
 // Flags registers the flags; parsing them fills in l.
 func (l *Log) Flags(f *pflag.FlagSet) {

@@ -35,8 +35,9 @@ no effect on them. "Equal": members of an earlier version compare it, too. "Chan
 `
 
 const pageOwn = `
-The library takes the first three in fields of Options, and the others in the structs that are named after protocols
-(braid.CRaft{K: 3}) or by name (braid.Named("craft", "code-k=3")).
+The library takes the first three and fit in fields of Options, and the others in the structs that are named after
+protocols (braid.CRaft{K: 3}) or by name (braid.Named("craft", "code-k=3")). The setting "fit-avoid" has no flag: the
+leader sets it, and "braid tune fit-avoid=" clears it ([fitting](fit.md)).
 
 ## Settings of protocols
 

@@ -115,8 +115,11 @@ var Layout = setting.Table{Rows: []setting.Any{Order, Leaders, Placement, CodeK,
 // Time has the settings of timing. No protocol changes their defaults.
 var Time = setting.Table{Rows: []setting.Any{Heartbeat, ElectionTimeout, LeaseReads}, Fit: threeHeartbeats}
 
+// Fitting has the settings of fitting the log to its load. No protocol changes their defaults.
+var Fitting = setting.Table{Rows: []setting.Any{Fit, FitAvoid}}
+
 // Settings are all of them. Members compare them in this order.
-var Settings = setting.Table{Rows: setting.Union(Layout, Time).Rows, Fit: threeHeartbeats}
+var Settings = setting.Table{Rows: setting.Union(Layout, Time, Fitting).Rows, Fit: threeHeartbeats}
 
 // threeHeartbeats requires that one lost heartbeat does not start an election.
 func threeHeartbeats(v setting.Values) error {
