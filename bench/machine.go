@@ -162,6 +162,20 @@ func (m *Machine) Digest() (count, hash uint64) {
 	return count, hash
 }
 
+// Duplicates returns how many commands were applied that had been applied before. It is not for groups.
+func (m *Machine) Duplicates() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.s.Duplicates
+}
+
+// Has reports whether the command of the first sender with a number was applied. It is not for groups.
+func (m *Machine) Has(number uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.s.Seen[0].has(number)
+}
+
 // Snapshot implements [braid.StateMachine].
 func (m *Machine) Snapshot() (braid.Snapshot, error) {
 	m.mu.Lock()

@@ -43,6 +43,8 @@ type Setup struct {
 	Processes bool
 	// HTTP: members serve the map service of package mapkv, and clients use that. It is not for processes.
 	HTTP bool
+	// Positions: the result of a command is its position in the order, from 0 on.
+	Positions bool
 	// Bare: servers answer by HTTP at once. There is no log, and no protocol.
 	Bare bool
 }
@@ -71,6 +73,8 @@ type Work struct {
 	// members are killed, which must be separate processes. There are clients in closed loops then, or a rate.
 	Down   int
 	Faults *Faults
+	// Day, if not nil, replaces everything but Leader: clients work in closed loops, phase after phase.
+	Day *Day
 	// At is the place of the clients, or of the receivers at a rate. Blind is the share of commands that may take a
 	// lane, and that need not be applied to be answered, unless Confirmed. With Apart it is the share of the clients,
 	// all of whose commands are blind; and each client has a key. If Of is not 0, latencies are of the clients of that
@@ -128,6 +132,7 @@ type Plot struct {
 	X          Metric // of Scatter and Tradeoff
 	Y          Metric
 	LogX, LogY bool
+	Plain      bool     // of Lines: without dots
 	Series     []string // nil: all
 	Accent     []string // of Bars: the highlighted ones
 	Bare       bool     // of Tradeoff: without Case.X next to the dots
@@ -189,6 +194,10 @@ type Experiment struct {
 	// Fit are measured points to which the cost model is fitted: by one factor on the costs of CPU that were measured
 	// separately. Only experiments with models have it.
 	Fit []where
+	// Long: it takes much longer than the others, so it has QuickRounds rounds in full too, and "all" leaves it out.
+	Long bool
+	// QuickLimit bounds a quick run with its start and its end; 0: a minute.
+	QuickLimit time.Duration
 	// Alone: one cluster runs at a time. If CPU is measured, waiting clusters would count too.
 	Alone bool
 	// Rounds is the number of runs of each case: in full, and in quick mode if there is time.
@@ -203,7 +212,7 @@ func Experiments() []*Experiment {
 		niagaraThroughput(), niagaraLatency(), niagaraNetwork(), braidedCoding(),
 		lcrTPS(), lcrClientCounts(), lcrFailures(), lcrRegions(), lcrTraffic(), lcrCPU(), lcrMemory(),
 		issLatency(), issSkip(), issFailures(), issThroughput(), issScale(),
-		protocolCosts(),
+		protocolCosts(), fitExperiment(), fitOther(),
 	}
 }
 
@@ -217,7 +226,7 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("unknown experiment %q: there are %s, and all", e.Name, strings.Join(e.Known, ", "))
 }
 
-// Select returns the experiments with these names; "all" selects every one.
+// Select returns the experiments with these names; "all" selects every one that is not long.
 func Select(names ...string) ([]*Experiment, error) {
 	all := Experiments()
 	var known []string
@@ -229,10 +238,9 @@ func Select(names ...string) ([]*Experiment, error) {
 			return nil, &UnknownError{Name: name, Known: known}
 		}
 	}
-	if slices.Contains(names, "all") {
-		return all, nil
-	}
-	return slices.DeleteFunc(all, func(e *Experiment) bool { return !slices.Contains(names, e.Name) }), nil
+	return slices.DeleteFunc(all, func(e *Experiment) bool {
+		return !slices.Contains(names, e.Name) && (e.Long || !slices.Contains(names, "all"))
+	}), nil
 }
 
 // cases returns the cases of a run of the experiment.

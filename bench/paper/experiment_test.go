@@ -25,8 +25,11 @@ func measureAll(e *Experiment, quick bool) *Result {
 	for i := range cases {
 		for range 4 {
 			r.add(&cases[i], figures.sample())
-			if cases[i].Work.Faults != nil {
-				r.addMoments(&cases[i], []Moment{{1, figures.sample()}})
+			if part := cases[i].Work.timeline(); part != "" {
+				r.addMoments(&cases[i], []Moment{{1, part, figures.sample()}})
+			}
+			for phase := range cases[i].Work.phases() {
+				r.addMoments(&cases[i], []Moment{{float64(phase + 1), "", figures.sample()}})
 			}
 		}
 	}
@@ -102,6 +105,12 @@ func sensible(c *Case) bool {
 		s.Bare && (!s.HTTP || w.Clients == 0) || w.KeySpace > 0 && (s.HTTP || w.Blind > 0 || w.Payload < 2*numberBytes ||
 		w.KeySpace < keyGroups || !s.Model && s.Members > keyGroups) {
 		return false
+	}
+	if d := w.Day; d != nil {
+		return w.Requests == 0 && w.For == 0 && s.Positions && !s.Processes && d.After < d.Length && d.Every > 0 &&
+			d.Part != "" && !slices.ContainsFunc(d.Phases, func(p Phase) bool {
+			return p.Clients == 0 || len(p.Sizes) == 0 || slices.Max(append(p.At, 1)) > s.Members
+		})
 	}
 	switch {
 	case w.For > 0 && (w.Requests > 0 || w.Reads > 0):

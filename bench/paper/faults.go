@@ -25,18 +25,23 @@ type Faults struct {
 
 // Moment has the measurements of a run in one window of its time.
 type Moment struct {
-	At     float64 // the middle of the window, in seconds
+	At     float64 // the middle of the window, in seconds; or the number of a phase
+	Part   string  // of the experiment; empty: the experiment's own
 	Sample Sample
 }
 
-// narrator is a Target whose runs with faults have a timeline.
+// narrator is a Target whose runs may have a timeline.
 type narrator interface {
-	// Moments is that of the last run.
+	// Moments is that of the last run, Marks are the events on it.
 	Moments() []Moment
+	Marks() []Mark
 }
 
 // Moments implements [narrator].
 func (t *braidTarget) Moments() []Moment { return t.moments }
+
+// Marks implements [narrator].
+func (t *braidTarget) Marks() []Mark { return t.marks }
 
 // clientele is a set of clients, in closed loops or at a rate.
 type clientele interface {
@@ -137,9 +142,9 @@ func (t *braidTarget) tell(w Work, done []answered) Sample {
 		seconds := (to - from).Seconds()
 		return Sample{Throughput: n / seconds, BlindRate: blind / seconds, PlainRate: (n - blind) / seconds}
 	}
-	t.moments = nil
+	t.moments, t.marks = nil, nil
 	for from := time.Duration(0); from+f.Every <= w.For; from += f.Every {
-		t.moments = append(t.moments, Moment{(from + f.Every/2).Seconds(), rates(from, from+f.Every)})
+		t.moments = append(t.moments, Moment{(from + f.Every/2).Seconds(), f.Part, rates(from, from+f.Every)})
 	}
 	s := rates(0, cmp.Or(f.Down, f.Lead))
 	s.addAnswers(done, &w)

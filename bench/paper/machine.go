@@ -14,10 +14,12 @@ import (
 // applying and a bell that rings when a command has been applied. The result of a command with a body is the body's
 // name.
 type machine struct {
-	m     *bench.Machine
-	cost  time.Duration // of one command
-	debt  time.Duration // cost that was not slept for yet; only Apply uses it
-	store store         // the values that strong reads read
+	m    *bench.Machine
+	cost time.Duration // of one command
+	// positions: the result of each command is its position.
+	positions bool
+	debt      time.Duration // cost that was not slept for yet; only Apply uses it
+	store     store         // the values that strong reads read
 
 	mu      sync.Mutex
 	applied uint64
@@ -54,7 +56,10 @@ func (m *machine) Apply(commands []braid.Command) error {
 func (m *machine) count(commands []braid.Command) {
 	for i := range commands {
 		m.store.put(commands[i].Data)
-		if commands[i].Body != nil {
+		switch {
+		case m.positions:
+			commands[i].Result = m.applied + uint64(i) // only Apply and Restore change it
+		case commands[i].Body != nil:
 			commands[i].Result = *commands[i].Body
 		}
 	}

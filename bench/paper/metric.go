@@ -33,6 +33,11 @@ const (
 	LeaderPause Metric = "leader_dead_pause_ms"
 	BackPause   Metric = "leader_back_pause_ms"
 	Failed      Metric = "failed_commands"
+	// Of a day: the throughput of a whole phase, with its begin; changes of the profile and of the leader that the
+	// cluster made; and what contradicts the history of the commands, as one that was lost or took effect twice.
+	FromBegin Metric = "from_begin_throughput_per_s"
+	Changes   Metric = "changes"
+	Wrong     Metric = "wrong"
 	// PerEntry is the mean number of commands in an entry.
 	PerEntry Metric = "commands_per_entry"
 	// Syncs is the number of syncs of the leader's log, SyncTime their total time, SyncMean their mean time.
@@ -99,7 +104,9 @@ var labels = map[Metric]string{
 	OneDown:     "requests/s while a follower is dead",
 	NewLeader:   "requests/s under a new leader",
 	LeaderPause: "longest pause while a leader is dead, ms", BackPause: "longest pause after it is back, ms",
-	Failed:       "commands that failed",
+	Failed:    "commands that failed",
+	FromBegin: "requests/s from the begin of the phase", Changes: "changes",
+	Wrong:        "commands lost, doubled or out of order",
 	OneDownPause: "longest pause while a follower is dead, ms",
 	PlainPause:   "pause of transactional commands when the leader dies, ms",
 	BlindPause:   "pause of blind commands when the leader dies, ms",

@@ -100,6 +100,7 @@ func (p *Plot) SVG(r *Result) string {
 	x.from, x.to = marginLeft, plotWidth-marginRight
 	y.from, y.to = top+plotHeight, top
 	p.axes(c, x, y, series)
+	p.marks(c, x, y, r)
 	for i := range series {
 		switch p.Kind {
 		case Scatter:
@@ -107,7 +108,7 @@ func (p *Plot) SVG(r *Result) string {
 		case Tradeoff:
 			p.tradeoff(c, x, y, &series[i])
 		default:
-			curve(c, x, y, &series[i], p.xLabel(), p.Y)
+			p.curve(c, x, y, &series[i])
 		}
 	}
 	c.put("</svg>")
@@ -159,17 +160,20 @@ func (p *Plot) collect(r *Result) []drawn {
 func (e *Experiment) colours() func(name string) string {
 	var names []string
 	for _, n := range e.seriesNames() {
-		if n = strings.TrimPrefix(n, modelPrefix); n != adaptive && !slices.Contains(names, n) {
+		if n = strings.TrimPrefix(n, modelPrefix); !adapts(n) && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}
 	return func(name string) string {
-		if name == adaptive {
+		if adapts(name) {
 			return blue
 		}
 		return palette[max(0, slices.Index(names, strings.TrimPrefix(name, modelPrefix)))%len(palette)]
 	}
 }
+
+// adapts reports whether a series is braid as it is where it chooses by itself, which plots highlight.
+func adapts(series string) bool { return series == adaptive || series == seriesFit }
 
 // groups are the points of a series, each in a different colour.
 func (p *Plot) groups(s *Series) (out []drawn) {
@@ -270,8 +274,8 @@ func (p *Plot) xTicks(x axis, series []drawn) []float64 {
 	return xs
 }
 
-// curve draws a series as a line with the range of its rounds.
-func curve(c *canvas, x, y axis, s *drawn, xName string, m Metric) {
+// curve draws a series as a line, with the range of its rounds unless it is plain.
+func (p *Plot) curve(c *canvas, x, y axis, s *drawn) {
 	points := slices.Clone(s.points)
 	slices.SortFunc(points, func(a, b dot) int { return cmp.Compare(a.x, b.x) })
 	class := s.class()
@@ -287,6 +291,9 @@ func curve(c *canvas, x, y axis, s *drawn, xName string, m Metric) {
 		}
 	}
 	c.put(`<path class="%s" stroke="%s" d="%s"/>`, class, s.colour, path.String())
+	if p.Plain {
+		return
+	}
 	for _, d := range points {
 		px, py := x.at(d.x), y.at(d.y)
 		if d.hi > d.lo {
@@ -294,7 +301,7 @@ func curve(c *canvas, x, y axis, s *drawn, xName string, m Metric) {
 			c.line(px-4, y.at(d.lo), px+4, y.at(d.lo), "range", s.colour)
 			c.line(px-4, y.at(d.hi), px+4, y.at(d.hi), "range", s.colour)
 		}
-		hint := fmt.Sprintf("%s, %s %s: %s %s", s.name, xName, number(d.x), m.label(), number(d.y))
+		hint := fmt.Sprintf("%s, %s %s: %s %s", s.name, p.xLabel(), number(d.x), p.Y.label(), number(d.y))
 		if s.paper {
 			c.put(`<circle class="hollow" cx="%.1f" cy="%.1f" r="3.2" stroke="%s"><title>%s</title></circle>`, px, py, s.colour,
 				html.EscapeString(hint))

@@ -16,6 +16,8 @@ type Result struct {
 	Machine    Machine  `json:"machine"`
 	Claims     []Judged `json:"claims"`
 	Series     []Series `json:"series"`
+	// Marks are events on timelines.
+	Marks []Mark `json:"marks,omitempty"`
 	// Costs are the costs in the cost model, if there is one: calibrated on this machine and fitted to some points of
 	// this result.
 	Costs *scale.Costs `json:"costs,omitempty"`
@@ -107,13 +109,26 @@ func (r *Result) add(c *Case, s Sample) {
 	}
 }
 
-// addMoments adds the measurements of a run with faults in each window of its time.
+// addMoments adds the measurements of a run in each window of its time.
 func (r *Result) addMoments(c *Case, moments []Moment) {
 	at := *c
-	at.Part = c.Work.Faults.Part
 	for i := range moments {
-		at.X = moments[i].At
+		at.X, at.Part = moments[i].At, moments[i].Part
 		r.add(&at, moments[i].Sample)
+	}
+}
+
+// addMarks adds the events of a run. Those of all series are the same in each run.
+func (r *Result) addMarks(c *Case, marks []Mark) {
+	for _, m := range marks {
+		if m.Phase {
+			if !slices.Contains(r.Marks, m) {
+				r.Marks = append(r.Marks, m)
+			}
+			continue
+		}
+		m.Series, m.Part, m.Run = c.Series, c.Work.timeline(), r.point(c).Count
+		r.Marks = append(r.Marks, m)
 	}
 }
 

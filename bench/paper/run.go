@@ -64,7 +64,7 @@ func Run(ctx context.Context, e *Experiment, c Config) (*Result, error) {
 		c.Model = scaleModel
 	}
 	if c.Limit == 0 && c.Quick && c.Rounds == 0 {
-		c.Limit = quickLimit
+		c.Limit = cmp.Or(e.QuickLimit, quickLimit)
 	}
 	limited := ctx
 	if c.Limit > 0 {
@@ -126,7 +126,7 @@ func (r *runner) rounds() int {
 	switch {
 	case r.Rounds > 0:
 		return r.Rounds
-	case r.Quick:
+	case r.Quick, r.e.Long:
 		return max(1, r.e.QuickRounds)
 	}
 	return max(fullRounds, r.e.Rounds)
@@ -287,8 +287,9 @@ func (r *runner) one(ctx context.Context, c *Case) error {
 		sample, err := r.targets[c.Setup].Run(ctx, c.Work)
 		if err == nil {
 			r.result.add(c, sample)
-			if n, ok := r.targets[c.Setup].(narrator); ok && c.Work.Faults != nil {
+			if n, ok := r.targets[c.Setup].(narrator); ok && c.Work.timeline() != "" {
 				r.result.addMoments(c, n.Moments())
+				r.result.addMarks(c, n.Marks())
 			}
 			r.done++
 			return nil

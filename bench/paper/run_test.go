@@ -252,8 +252,12 @@ func TestRunViolation(t *testing.T) {
 
 func TestSelect(t *testing.T) {
 	all, err := Select("all")
-	if err != nil || len(all) != len(Experiments()) {
+	long := func(e *Experiment) bool { return e.Long }
+	if err != nil || len(all) != len(slices.DeleteFunc(Experiments(), long)) || slices.ContainsFunc(all, long) {
 		t.Errorf("%d experiments, error %v", len(all), err)
+	}
+	if one, err := Select("fit"); err != nil || len(one) != 1 || one[0].Name != "fit" {
+		t.Errorf("%v, error %v", one, err)
 	}
 	two, err := Select("raft-pipeline", "raft-batching")
 	if err != nil || len(two) != 2 || two[0].Name != "raft-batching" {

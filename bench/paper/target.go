@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -76,6 +77,8 @@ type braidTarget struct {
 	filled  bool // every key has a value
 	broken  bool // a run failed: the outcome of its commands is unknown
 	moments []Moment
+	marks   []Mark
+	wrong   []string // what contradicts the history of the commands
 }
 
 // member is one of a cluster, which can be stopped and started again.
@@ -120,8 +123,12 @@ func (t *braidTarget) warmUp(ctx context.Context) error {
 	if t.setup.Processes { // their state machines have no bells
 		return errors.Join(t.reconnect(ctx), t.converge(ctx))
 	}
-	_, err := t.Run(ctx, Work{Requests: warmUp, Payload: numberBytes}) // a map ignores such commands
-	return err
+	for try := 1; ; try++ {
+		_, err := t.run(ctx, Work{Requests: warmUp, Payload: numberBytes}) // a map ignores such commands
+		if !errors.Is(err, errLeaderChanged) || try == attempts {
+			return err
+		}
+	}
 }
 
 func (t *braidTarget) open() error {
@@ -171,6 +178,7 @@ func (t *braidTarget) start(m *member) error {
 
 func (m *member) start(s Setup) error {
 	m.machine = newMachine(s.ApplyCost)
+	m.machine.positions = s.Positions
 	m.machine.store.values = make([][]byte, s.Keys)
 	if s.HTTP {
 		n, err := m.machine.openWeb(m.options, s)
@@ -297,6 +305,9 @@ func (t *braidTarget) settled(shape *bench.Shape, s *braid.Status) bool {
 func (t *braidTarget) Check(context.Context) error {
 	if t.broken {
 		return nil
+	}
+	if n := len(t.wrong); n > 0 {
+		return fmt.Errorf("%d contradictions to the history: %s …", n, strings.Join(t.wrong[:min(n, 3)], "; "))
 	}
 	digests, err := t.digests()
 	if err != nil {

@@ -102,16 +102,27 @@ func (s Sample) addLatencies(ascending []time.Duration) {
 // converge waits until all members have applied the same number of commands: those that were answered, one more that
 // is known to come after them, and perhaps some of unknown outcome.
 func (t *braidTarget) converge(ctx context.Context) error {
+	return t.convergeBy(ctx, func(ctx context.Context) (node, error) {
+		leader, err := t.awaitLeader(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return leader.node, nil
+	})
+}
+
+// convergeBy is converge with the last command proposed at a member that ask returns.
+func (t *braidTarget) convergeBy(ctx context.Context, ask func(context.Context) (node, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
 	defer cancel()
 	for done := false; !done; {
-		leader, err := t.awaitLeader(ctx)
+		n, err := ask(ctx)
 		if err != nil {
 			return err
 		}
 		command := binary.LittleEndian.AppendUint64(nil, t.sent)
 		t.sent++
-		_, err = leader.node.Propose(ctx, command)
+		_, err = n.Propose(ctx, command)
 		if done = err == nil; !done && ctx.Err() != nil {
 			return fmt.Errorf("the members do not come together again: %w", err)
 		}

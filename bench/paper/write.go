@@ -21,6 +21,8 @@ func (t *braidTarget) Run(ctx context.Context, w Work) (Sample, error) {
 
 func (t *braidTarget) run(ctx context.Context, w Work) (Sample, error) {
 	switch {
+	case w.Day != nil:
+		return t.day(ctx, w)
 	case w.Readers > 0:
 		return t.readStrongly(ctx, w)
 	case w.Faults != nil: // at a rate, too

@@ -58,7 +58,7 @@ for one experiment, an array for several.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "directory of the report, required; made if missing")
 	fl.StringVar(&f.data, "data", "", "parent of the members' directories, on a disk (default: the temporary directory)")
-	fl.BoolVar(&f.quick, "quick", false, "fewer points and rounds: each experiment within a minute")
+	fl.BoolVar(&f.quick, "quick", false, "fewer points and rounds: each experiment within a minute, fit within 20")
 	fl.IntVar(&f.rounds, "rounds", 0, "runs of each contestant (default: the experiment's, at least 3 unless --quick)")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 	return cmd
