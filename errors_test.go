@@ -39,6 +39,7 @@ var errorRows = map[string]errorRow{
 	"ErrReadTimeout":      {"errors_test.go", "TestARetryOfWhatDidNotHappenTakesEffectOnce"},
 	"ErrWithinApply":      {"methods_within_test.go", "TestMethodsWithinTheStateMachine"},
 	"ErrNotAdded":         {"join_test.go", "TestAJoinerFindsItsCluster"},
+	"AdviceError":         {"advise_internal_test.go", "TestNoAdvice"},
 	"BodyError":           {"body_test.go", "TestTooFewFragmentsAreReported"},
 	"BrokenError":         {"errors_test.go", "TestARetryOfWhatDidNotHappenTakesEffectOnce"},
 	"DirError":            {"epochs_test.go", ""},

@@ -56,6 +56,10 @@ var methods = map[string]call{
 		_, err := n.Switch(ctx, braid.Switch{Protocol: "raft"})
 		return err
 	},
+	"Advise": func(ctx context.Context, n *braid.Node) error {
+		_, err := n.Advise(ctx)
+		return err
+	},
 	"PlanSwitch": func(ctx context.Context, n *braid.Node) error {
 		_, err := n.PlanSwitch(ctx, braid.Switch{Protocol: "iss"})
 		return err

@@ -49,6 +49,7 @@ type Status struct {
 	Dropped      uint64    // messages dropped because too many waited
 	Snapshots    uint64    // snapshots written since the member started
 	Starved      uint64    // steps outside the log that waited for a file descriptor
+	Fit          FitStatus // which change would fit the load better
 	At           time.Time // when this was so
 }
 
@@ -101,7 +102,8 @@ func (n *Node) Status() Status {
 		Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,
 		LogBytes: s.LogBytes, Log: logStats(&s.Log), Links: linkStats(&s.Links), PendingBytes: s.PendingBytes,
 		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk),
-		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved, At: time.Now(),
+		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved, Fit: fitStatus(&s, n.fitMode(&s)),
+		At: time.Now(),
 	}
 }
 

@@ -27,6 +27,7 @@ const (
 	tuneMethod    = "Tune"
 	switchMethod  = "Switch"
 	planMethod    = "PlanSwitch"
+	adviseMethod  = "Advise"
 )
 
 // adminServer is the service braid.Admin.
@@ -41,6 +42,8 @@ type adminServer interface {
 	switchTo(ctx context.Context, to *structpb.Struct) (*structpb.Struct, error)
 	// planSwitch returns what switchTo would do: a [braid.SwitchPlan].
 	planSwitch(ctx context.Context, to *structpb.Struct) (*structpb.Struct, error)
+	// advise returns which change would fit the load better: an [Advised].
+	advise(ctx context.Context, _ *emptypb.Empty) (*structpb.Struct, error)
 }
 
 var adminDesc = grpc.ServiceDesc{
@@ -52,6 +55,7 @@ var adminDesc = grpc.ServiceDesc{
 		adminMethod(tuneMethod, adminServer.tune),
 		adminMethod(switchMethod, adminServer.switchTo),
 		adminMethod(planMethod, adminServer.planSwitch),
+		adminMethod(adviseMethod, adminServer.advise),
 	},
 }
 

@@ -57,6 +57,9 @@ type fakeLog struct {
 	// switched is the last change of the protocol, and unswitched the refusal of them.
 	switched   braid.Switch
 	unswitched error
+	// advice is what Advise returns, or unadvised if it is set.
+	advice    braid.Advice
+	unadvised error
 	// instances is what the log was last reshaped to.
 	instances int
 	// meanwhile, if set, runs once, right before the next membership change is ordered.
@@ -311,6 +314,12 @@ func (l *fakeLog) PlanSwitch(_ context.Context, s braid.Switch) (braid.SwitchPla
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return braid.SwitchPlan{Version: s.Version, Seal: s.Version + 1, Protocol: s.Protocol}, l.unswitched
+}
+
+func (l *fakeLog) Advise(context.Context) (braid.Advice, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.advice, l.unadvised
 }
 
 // Ask has a second member answer that is this one: enough to go through the encoding.

@@ -36,6 +36,8 @@ type Log interface {
 	// Switch changes the protocol, and PlanSwitch returns what that would do.
 	Switch(ctx context.Context, s braid.Switch) (braid.Profile, error)
 	PlanSwitch(ctx context.Context, s braid.Switch) (braid.SwitchPlan, error)
+	// Advise returns which change would fit the load better.
+	Advise(ctx context.Context) (braid.Advice, error)
 	// Ask sends a request to another member, whose Options.Answer replies.
 	Ask(ctx context.Context, to braid.MemberID, request []byte) ([]byte, error)
 	// CheckState reports that the state may be damaged.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -93,6 +94,7 @@ func rpcs() map[string]rpc {
 		adminService + "/" + tuneMethod:    {request: new(structpb.Struct)},
 		adminService + "/" + switchMethod:  {request: new(structpb.Struct)},
 		adminService + "/" + planMethod:    {request: new(structpb.Struct)},
+		adminService + "/" + adviseMethod:  {request: new(emptypb.Empty)},
 		adminService + "/" + zonesMethod: {request: &structpb.Struct{Fields: map[string]*structpb.Value{
 			"one": structpb.NewStringValue("a")}}},
 	}

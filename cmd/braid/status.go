@@ -46,10 +46,13 @@ If there are epochs, a table shows each member's epoch and its slots; the voters
 how far the slots of each leader are decided, and the ballot if the leader is suspected; and the
 number of slots in the log without a value.
 
-The last table is about large values, which are in files next to the log: the number that a member
+The next table is about large values, which are in files next to the log: the number that a member
 holds, whole or as a fragment, and their bytes; the number of fragments into which the leader cuts
 new ones now (1: not at all); the numbers that are missing, were made whole from others' fragments,
 were found damaged and repaired.
+
+The last line says which change of the protocol, settings or leader would fit the load better, if one
+would: "braid advise" has the figures.
 
 A member is ready if it knows a leader of every instance, no alarm CORRUPT is raised, and within
 two seconds it has applied all writes that were acknowledged before the request. The exit code is 1
@@ -135,6 +138,7 @@ func printStatus(w io.Writer, members []status.Member) error {
 	printEpochs(t, members)
 	printBodies(t, members)
 	printDamage(t, members)
+	printFit(t, members)
 	return t.Flush()
 }
 

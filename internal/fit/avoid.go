@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/braidlog/braid/protocol/common"
 )
 
 // avoided is a shape that was tried and taken back.
@@ -65,6 +67,23 @@ func avoidNext(text, key string, wall int64, first time.Duration) string {
 		all = all[len(all)-maxAvoided:]
 	}
 	return formatAvoid(all)
+}
+
+// avoided lists what is not to be tried again yet. A shape that is no candidate now has its key for a protocol.
+func (v *View) avoided(all []option) (out []Avoided) {
+	for _, a := range parseAvoid(common.FitAvoid.In(v.Profile.Values)) {
+		if a.until <= v.Wall/1000 {
+			continue
+		}
+		next := Avoided{Candidate: Candidate{Protocol: a.key}, Until: 1000 * a.until}
+		for i := range all {
+			if o := &all[i]; o.shape.key() == a.key {
+				next.Candidate = Candidate{Protocol: o.Protocol, Settings: o.Settings}
+			}
+		}
+		out = append(out, next)
+	}
+	return out
 }
 
 // avoids returns for how long a shape is not to be tried again; 0: it may be.

@@ -95,6 +95,7 @@ func (f *Fitter) Step(v *View) Decision {
 	for i := range all {
 		d.Costs = append(d.Costs, all[i].Cost)
 	}
+	d.Avoids = v.avoided(all)
 	wanted, event := f.want(v, all)
 	if d.Event == "" {
 		d.Event = event

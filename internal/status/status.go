@@ -52,6 +52,7 @@ type Member struct {
 	Instances    []Instance `json:"instances"`
 	Members      []Peer     `json:"members,omitempty"`
 	Voters       Voters     `json:"voters"`
+	Fit          Fit        `json:"fit"`
 
 	Placement string `json:"placement,omitempty"`
 	Bodies    Bodies `json:"bodies"`
@@ -138,6 +139,31 @@ type Segment struct {
 	// Ballot is 0 while the leader proposes itself. By opened a higher one.
 	Ballot uint64 `json:"ballot,omitempty"`
 	By     string `json:"by,omitempty"`
+}
+
+// Fit says which change of the protocol, settings or leader would fit the load better, as the member knows it.
+type Fit struct {
+	Mode string `json:"mode,omitempty"` // the setting fit; "": the version of the member has none
+	// At is when the leader decided last; nil: the member knows no decision of the present leader.
+	At   *time.Time `json:"at,omitempty"`
+	Wish *Wish      `json:"wish,omitempty"`
+	// Waits is why the wish is not carried out now; "": it is.
+	Waits string `json:"waits,omitempty"`
+	// Changes counts those that the member made as the leader, and TakenBack those that took an earlier one back.
+	Changes   uint64 `json:"changes"`
+	TakenBack uint64 `json:"taken_back"`
+}
+
+// Wish is a change that is expected to gain enough.
+type Wish struct {
+	Protocol string            `json:"protocol"`
+	Settings map[string]string `json:"settings,omitempty"` // those that differ from what a switch would keep
+	Leader   string            `json:"leader,omitempty"`   // "": several lead, or it does not matter
+	Gain     float64           `json:"gain"`               // the expected throughput, as a factor of today's
+	Reason   string            `json:"reason"`
+	// TakesBack: it takes an earlier change back. Restores: it lets the others serve, where a member is missing or slow.
+	TakesBack bool `json:"takes_back,omitempty"`
+	Restores  bool `json:"restores,omitempty"`
 }
 
 // Lanes is the member's view of lanes.

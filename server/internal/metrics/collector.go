@@ -47,6 +47,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	collectMember(&v, emit)
 	ch <- syncTimes(&v)
 	collectInstances(&v.Log, emit)
+	collectFit(&v.Log.Fit, emit)
 	collectRequests(c.counts, emit)
 }
 

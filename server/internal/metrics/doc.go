@@ -2,8 +2,8 @@
 // how it is read. Adding one is adding a row.
 //
 // counts.go has the counters of the services, collector.go what is read when metrics are collected, and table.go the
-// tables. The rows are in member.go (member, log, links), instances.go, lanes.go and epochs.go (instances of the log)
-// and requests.go (what the services counted).
+// tables. The rows are in member.go (member, log, links), instances.go, lanes.go and epochs.go (instances of the log),
+// fit.go (which change would fit the load better) and requests.go (what the services counted).
 //
 // May import: the root package and internal/sys.
 package metrics

@@ -1,8 +1,8 @@
 // Package page is the status page of a member: its view of itself, its instances and the other members, as JSON and as
 // HTML.
 //
-// view.go is the view (its fields are the JSON), of which lanes.go, epochs.go and links.go are parts; page.go and
-// page.html make HTML of it.
+// view.go is the view (its fields are the JSON), of which lanes.go, epochs.go, links.go and fit.go are parts; page.go
+// and page.html make HTML of it.
 //
 // May import: the root package.
 package page

@@ -46,6 +46,7 @@ type View struct {
 	Instances    []Instance `json:"instances"`
 	Members      []Member   `json:"members"`
 	Voters       Voters     `json:"voters"`
+	Fit          Fit        `json:"fit"`
 }
 
 // MarshalJSON adds the settings.
@@ -211,7 +212,7 @@ func New(f *Facts) View {
 		DBBytes: f.DBSize, DBInUse: f.InUse, Alarms: f.Alarms, Placement: st.Placement, Bodies: viewBodies(st),
 		Disk:     viewDisk(st),
 		Protocol: st.Protocol, Tolerance: st.Tolerance, Profile: st.Profile.Version, Settings: st.Settings,
-		Order: st.Order, Next: viewSlot(st.Next),
+		Order: st.Order, Next: viewSlot(st.Next), Fit: viewFit(&st.Fit),
 	}
 	if st.Order == braid.OrderNiagara {
 		v.Begun = st.Begun
