@@ -1,45 +1,70 @@
 package fit
 
-// demand is what a command takes of each member's resources, on average over all commands: bytes out of its links,
-// bytes on its disk, and work of its loop, of the apply loop and of its cores, where 1 is a leader's of raft.
-type demand struct {
-	link, disk, loop, apply, cpu []float64
-}
+// What a member has that a command takes: its links to the others together, its disk, the loops of its instances, its
+// apply loop, and its cores.
+const (
+	link = iota
+	disk
+	loop
+	apply
+	cores
+	kinds
+)
 
-// demand computes that for a shape and a leader. shares are the parts that members have of all commands.
-func (m *model) demand(s *shape, leader int, shares []float64) *demand {
-	n := len(m.members)
-	one := func() []float64 { return make([]float64, n) }
-	d := &demand{link: one(), disk: one(), loop: one(), apply: one(), cpu: one()}
-	k := float64(s.fragments(n, m.live()))
-	others := float64(max(0, m.live()-1))
+// kindNames are what people read.
+var kindNames = [kinds]string{"link", "disk", "loop", "apply loop", "CPU"}
+
+// demand is what a command takes of each member's resources, by the member that is asked, and then by kind and member:
+// bytes out of the links, bytes on the disk, and work of loops and cores, where 1 is a leader's with raft.
+type demand [][]float64
+
+// at is the place of a member's resource in a demand.
+func (m *model) at(kind, member int) int { return kind*len(m.members) + member }
+
+// demand computes what commands take under a shape and a leader.
+func (m *model) demand(s *shape, leader int) demand {
+	d := make(demand, len(m.members))
 	for i := range m.members {
-		o := &m.members[i]
-		if shares[i] == 0 {
+		d[i] = make([]float64, kinds*len(m.members))
+		if m.members[i].rate <= 0 {
 			continue
-		}
-		small, body := share(o.bytes-o.body, o.rate)*shares[i], share(o.body, o.rate)*shares[i]
-		send := func(from int, part float64) { // to all others, bodies cut
-			d.link[from] += part * others * (small + body/k)
 		}
 		lane := 0.0
 		if s.lanes && i != leader {
-			lane = o.blind
+			lane = m.members[i].blind
 		}
-		switch by := m.carriers(s, leader, i); {
-		case len(by) == 1 && by[0] == i:
-			send(i, 1)
-		default:
-			for _, j := range by {
-				send(j, (1-lane)/float64(len(by)))
-			}
-			d.link[i] += (1 - lane) * (small + body)
-			d.link[i] += lane * (others*small + (others-1)*body/k + body) // the leader gets bodies whole
-		}
-		m.written(s, d, leader, i, small, body/k, body, lane)
-		m.worked(s, d, leader, shares[i], lane)
+		m.sent(s, d[i], leader, i, lane)
+		m.written(s, d[i], leader, i, lane)
+		m.worked(s, d[i], leader, lane)
 	}
 	return d
+}
+
+// sizes are the mean bytes of a command of a member without its body, and of its body.
+func (m *model) sizes(i int) (small, body float64) {
+	o := &m.members[i]
+	return share(o.bytes-o.body, o.rate), share(o.body, o.rate)
+}
+
+// cut is into how many fragments bodies are cut now.
+func (m *model) cut(s *shape) float64 { return float64(s.fragments(len(m.members), m.live())) }
+
+// sent adds what a command of member i takes of links. Who leads sends it to all others, bodies cut; other members send
+// it whole to a leader, or by lanes to all.
+func (m *model) sent(s *shape, d []float64, leader, i int, lane float64) {
+	small, body := m.sizes(i)
+	others := float64(max(0, m.live()-1))
+	all := others * (small + body/m.cut(s))
+	by := m.carriers(s, leader, i)
+	if len(by) == 1 && by[0] == i {
+		d[m.at(link, i)] += all
+		return
+	}
+	for _, j := range by {
+		d[m.at(link, j)] += (1 - lane) * all / float64(len(by))
+	}
+	d[m.at(link, i)] += (1 - lane) * (small + body)
+	d[m.at(link, i)] += lane * (others*small + (others-1)*body/m.cut(s) + body) // the leader gets bodies whole
 }
 
 // carriers are the members that send a command which comes to member i to the others: itself, the leader, or those
@@ -56,50 +81,46 @@ func (m *model) carriers(s *shape, leader, i int) (by []int) {
 	return by
 }
 
-// written adds what a command of member i takes of the disks: its carrier has bodies whole, others rows of them.
-func (m *model) written(s *shape, d *demand, leader, i int, small, row, body, lane float64) {
-	times := 1.0
+// written adds what a command of member i takes of disks: who leads it keeps bodies whole, others rows of them.
+func (m *model) written(s *shape, d []float64, leader, i int, lane float64) {
+	small, body := m.sizes(i)
+	times := 1 + lane*(twiceWritten-1)
 	if s.protocol == multiPaxos {
 		times = twiceWritten
 	}
-	times += lane * (twiceWritten - 1)
 	for j := range m.members {
-		kept := row
+		kept := body / m.cut(s)
 		if s.leads(j, leader) && (j == i || s.led()) {
 			kept = body
 		}
-		d.disk[j] += times * (small + kept)
+		d[m.at(disk, j)] += times * (small + kept)
 	}
 }
 
-// worked adds what a share of all commands, a part of them in lanes, takes of loops and cores.
-func (m *model) worked(s *shape, d *demand, leader int, share, lane float64) {
-	n := len(m.members)
-	loops := 1.0
-	if s.instances > 1 {
-		loops = float64(s.instances)
-	}
-	leads := 0
+// worked adds what a command, a part of it in a lane, takes of loops and cores.
+func (m *model) worked(s *shape, d []float64, leader int, lane float64) {
+	leaders := 0.0
 	for j := range m.members {
 		if s.leads(j, leader) {
-			leads++
+			leaders++
 		}
 	}
+	loops := float64(s.instances)
 	for j := range m.members {
 		work := followerWork + lane*laneCosts*followerWork
 		switch {
 		case s.protocol == iss:
 			work = issWork
 		case s.spread && s.leads(j, leader):
-			work = followerWork + (1-followerWork)/float64(min(leads, n))
+			work = followerWork + (1-followerWork)/leaders
 		case !s.spread && j == leader:
 			work = 1 - lane*laneSpares
 		}
 		if s.protocol == multiPaxos {
 			work *= paxosWork
 		}
-		d.cpu[j] += share * work * (1 + instanceWork*(loops-1))
-		d.loop[j] += share * work / loops
-		d.apply[j] += share
+		d[m.at(cores, j)] += work * (1 + instanceWork*(loops-1))
+		d[m.at(loop, j)] += work / loops
+		d[m.at(apply, j)]++
 	}
 }

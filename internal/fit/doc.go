@@ -8,10 +8,11 @@
 //   - published.go: what it decides, as all members know it.
 //   - load.go: today's load, and which member is missing or slow, as the reports say.
 //   - candidate.go: the profiles that it compares.
-//   - cost.go: the model of costs: throughput under today's load, by the paths of messages and what limits it; and what
-//     the model knows besides the reports.
+//   - cost.go: the model of costs: throughput under today's load, what it knows besides the reports, and the paths of
+//     messages.
 //   - demand.go: what a command takes of each member's resources.
 //   - limit.go: what these resources carry.
+//   - queue.go: what comes of both.
 //   - compare.go: all candidates with their costs, and the one to wish for.
 //   - avoid.go: the changes that were taken back, as the profile has them.
 //   - fitter.go: a step, and patience: how long a gain must last, and what else a change waits for.

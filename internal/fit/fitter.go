@@ -47,6 +47,7 @@ type Patience struct {
 }
 
 func (p *Patience) lasts() time.Duration  { return cmp.Or(p.Lasts, gainLasts) }
+func (p *Patience) loss() time.Duration   { return time.Duration(lossLasts * float64(p.lasts())) }
 func (p *Patience) waits() time.Duration  { return cmp.Or(p.Waits, rests) }
 func (p *Patience) avoids() time.Duration { return cmp.Or(p.Avoids, avoidFor) }
 

@@ -1,53 +1,57 @@
 package fit
 
-import "math"
+// limits are the units of each resource, as in a demand, that it carries in a second; 0: that is not known.
+type limits []float64
 
-// known are the limits under the load, given what a command takes under the active profile. learned are the bytes that
+// known are the limits under the load, given what commands take under the active profile. learned are the bytes that
 // each member's links carried when they were full.
-func (m *model) known(d *demand, learned []float64) limits {
-	n := len(m.members)
-	one := func() []float64 { return make([]float64, n) }
-	f := limits{link: one(), disk: one(), loop: one(), apply: one(), cpu: one()}
+func (m *model) known(d demand, learned []float64) limits {
+	f, units := make(limits, kinds*len(m.members)), m.units(d)
 	for i := range m.members {
 		u := &m.members[i].used
-		scaled := func(units, busy, from float64) float64 {
-			if busy < from {
-				return 0
+		scaled := func(kind int, busy, from float64) {
+			if s := m.at(kind, i); busy >= from {
+				f[s] = units[s] / min(1, busy)
 			}
-			return m.rate * units / min(1, busy)
 		}
-		if u.full() {
-			f.link[i] = m.rate * d.link[i]
+		if s := m.at(link, i); u.full() {
+			f[s] = units[s]
 		} else if i < len(learned) && learned[i] > 0 {
-			f.link[i] = max(learned[i], m.rate*d.link[i])
+			f[s] = max(learned[i], units[s])
 		}
 		if u.synced >= diskBytes {
-			f.disk[i] = scaled(d.disk[i], u.disk, busyDisk)
+			scaled(disk, u.disk, busyDisk)
 		}
-		f.loop[i] = scaled(d.loop[i], u.loop, busyLoop)
-		f.apply[i] = scaled(d.apply[i], u.apply, busyApply)
-		f.cpu[i] = scaled(d.cpu[i], u.cpu, busyCPU)
+		scaled(loop, u.loop, busyLoop)
+		scaled(apply, u.apply, busyApply)
+		scaled(cores, u.cpu, busyCPU)
 	}
-	m.alike(f.link, d.link)
-	m.alike(f.disk, d.disk)
-	m.alike(f.loop, d.loop)
-	m.alike(f.apply, d.apply)
-	m.alike(f.cpu, d.cpu)
+	m.alike(f, units)
 	return f
 }
 
-// alike takes a resource that is not busy to carry as much as the best one that is, or as much as it does.
-func (m *model) alike(full, units []float64) {
-	most := 0.0
-	for _, f := range full {
-		most = max(most, f)
+// units are what all commands take of each resource in a second.
+func (m *model) units(d demand) []float64 {
+	sum := make([]float64, kinds*len(m.members))
+	for i := range d {
+		for s, each := range d[i] {
+			sum[s] += m.members[i].rate * each
+		}
 	}
-	if most == 0 {
-		return
-	}
-	for i, f := range full {
-		if f == 0 {
-			full[i] = max(most, m.rate*units[i])
+	return sum
+}
+
+// alike takes a resource that is not busy to carry as much as the best one of its kind that is, or as much as it does.
+func (m *model) alike(f limits, units []float64) {
+	for kind := range kinds {
+		most := 0.0
+		for i := range m.members {
+			most = max(most, f[m.at(kind, i)])
+		}
+		for i := range m.members {
+			if s := m.at(kind, i); f[s] == 0 && most > 0 {
+				f[s] = max(most, units[s])
+			}
 		}
 	}
 }
@@ -57,30 +61,31 @@ func (u *usage) full() bool {
 	return u.queued >= fullQueueBytes && u.queued >= u.out*fullQueue.Seconds()
 }
 
-// bound is the rate above which some resource carries no more, and which one; infinite: none is known.
-func (m *model) bound(s *shape, leader int, d *demand) (rate float64, limit string) {
-	rate = math.Inf(1)
-	for i := range m.members {
-		for _, r := range []struct {
-			full, units float64
-			name        string
-		}{
-			{m.full.link[i], d.link[i], "link"}, {m.full.disk[i], d.disk[i], "disk"}, {m.full.loop[i], d.loop[i], "loop"},
-			{m.full.apply[i], d.apply[i], "apply loop"}, {m.full.cpu[i], d.cpu[i], "CPU"},
-		} {
-			if r.full <= 0 || r.units <= 0 || r.full/r.units >= rate {
+// limit names the busiest resource at some rates of the members, if it is nearly full.
+func (m *model) limit(s *shape, leader int, d demand, rates []float64) string {
+	name, most := "round trips", nearFull
+	for kind := range kinds {
+		for j := range m.members {
+			at, busy := m.at(kind, j), 0.0
+			if m.full[at] <= 0 {
 				continue
 			}
-			rate = r.full / r.units
+			for i := range m.members {
+				busy += rates[i] * d[i][at] / m.full[at]
+			}
+			if busy <= most {
+				continue
+			}
+			most = busy
 			switch {
-			case r.name == "CPU":
-				limit = r.name
-			case i == leader && s.led():
-				limit = "leader's " + r.name
+			case kind == cores:
+				name = kindNames[kind]
+			case j == leader && s.led():
+				name = "leader's " + kindNames[kind]
 			default:
-				limit = m.members[i].called() + "'s " + r.name
+				name = m.members[j].called() + "'s " + kindNames[kind]
 			}
 		}
 	}
-	return rate, limit
+	return name
 }

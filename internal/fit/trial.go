@@ -88,8 +88,8 @@ func (f *Fitter) observe(v *View, raw *load) {
 	f.writes = tail(append(f.writes, w), minute)
 	m := newModel(raw, shapeOf(v), nil)
 	for i := range raw.members {
-		if u := &raw.members[i].used; u.full() && m.full.link[i] > 0 {
-			f.learn(learned{raw.members[i].ID, m.full.link[i], v.Now})
+		if u := &raw.members[i].used; u.full() && m.full[m.at(link, i)] > 0 {
+			f.learn(learned{raw.members[i].ID, m.full[m.at(link, i)], v.Now})
 		}
 	}
 }

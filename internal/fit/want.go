@@ -44,7 +44,11 @@ func (f *Fitter) gain(v *View, all []option) *wanted {
 	if o == nil {
 		return nil
 	}
-	return f.wanted(v, o, o.key(), f.Patience.lasts(), f.reason(all, o))
+	patience := f.Patience.lasts()
+	if !all[0].shape.led() && o.shape.led() { // all wait for one that has become slow, or far
+		patience = f.Patience.loss()
+	}
+	return f.wanted(v, o, o.key(), patience, f.reason(all, o))
 }
 
 func (f *Fitter) wanted(v *View, o *option, key string, patience time.Duration, reason string) *wanted {
@@ -78,8 +82,7 @@ func (f *Fitter) restore(v *View, all []option) *wanted {
 		o = &option{shape: to, leader: -1, gain: 1, Cost: Cost{Candidate: Candidate{Protocol: to.protocol,
 			Settings: to.settings(now)}}}
 	}
-	w := f.wanted(v, o, "restore", time.Duration(lossLasts*float64(f.Patience.lasts())),
-		"every command waits for every member, and "+why)
+	w := f.wanted(v, o, "restore", f.Patience.loss(), "every command waits for every member, and "+why)
 	w.wish.Restores = true
 	return w
 }
