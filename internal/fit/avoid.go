@@ -57,10 +57,11 @@ func formatAvoid(all []avoided) string {
 func avoidNext(text, key string, wall int64, first time.Duration) string {
 	now, next := wall/1000, avoided{key: key, times: 1}
 	all := slices.DeleteFunc(parseAvoid(text), func(a avoided) bool {
-		if a.key == key {
+		old := now > a.until+int64(remembered/time.Second)
+		if a.key == key && !old {
 			next.times = min(maxTimes, a.times+1)
 		}
-		return a.key == key || now > a.until+int64(remembered/time.Second)
+		return a.key == key || old
 	})
 	next.until = now + int64(first/time.Second)<<(next.times-1)
 	if all = append(all, next); len(all) > maxAvoided {
@@ -88,9 +89,10 @@ func (v *View) avoided(all []option) (out []Avoided) {
 
 // avoids returns for how long a shape is not to be tried again; 0: it may be.
 func avoids(text, key string, wall int64) time.Duration {
+	const most = avoidFor << (maxTimes - 1) // a wall clock may jump
 	for _, a := range parseAvoid(text) {
-		if left := time.Duration(a.until-wall/1000) * time.Second; a.key == key && left > 0 {
-			return min(left, avoidFor<<(maxTimes-1)) // a wall clock may jump
+		if left := a.until - wall/1000; a.key == key && left > 0 {
+			return time.Duration(min(left, int64(most/time.Second))) * time.Second
 		}
 	}
 	return 0

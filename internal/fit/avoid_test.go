@@ -1,28 +1,43 @@
-package fit_test
+package fit
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/braidlog/braid/internal/fit"
-	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/common"
-	"github.com/braidlog/braid/protocol/setting"
 )
 
-// TestAvoidsSaysWhatIsNotTriedAgain: until when, also what is no candidate.
-func TestAvoidsSaysWhatIsNotTriedAgain(t *testing.T) {
-	v := fit.View{Mode: protocol.FitAdvise, Wall: 1_000_000, Protocol: "raft", Instances: 1,
-		Leaders: []protocol.MemberID{1}, Members: []fit.Member{{ID: 1, Present: true}, {ID: 2, Present: true},
-			{ID: 3, Present: true}}}
-	v.Profile = protocol.Profile{Version: 1, Values: common.FitAvoid.Set(setting.Values{},
-		"iss:1@1600,craft:2@1000,niagara+4:1@1001,unknown+7:1@2000,nonsense")}
-	var f fit.Fitter
-	d := f.Step(&v)
-	require.Len(t, d.Avoids, 3, "one is over, one is malformed")
-	require.Equal(t, fit.Avoided{Candidate: fit.Candidate{Protocol: "iss"}, Until: 1_600_000}, d.Avoids[0])
-	require.Equal(t, "niagara", d.Avoids[1].Protocol)
-	require.Equal(t, "4", d.Avoids[1].Settings["instances"])
-	require.Equal(t, fit.Avoided{Candidate: fit.Candidate{Protocol: "unknown+7"}, Until: 2_000_000}, d.Avoids[2])
+func TestAvoidIsReadAsWritten(t *testing.T) {
+	all := []avoided{{"iss", 1, 1800000600}, {"niagara+code+spread+5", 3, 1800002400}}
+	text := formatAvoid(all)
+	require.Equal(t, "iss:1@1800000600,niagara+code+spread+5:3@1800002400", text)
+	require.Equal(t, all, parseAvoid(text))
+	require.Empty(t, parseAvoid(""))
+	require.Equal(t, all[:1], parseAvoid("iss:1@1800000600,,x,:1@2,a:0@2,b:9@2,c:1@-2,d:1@x,e@1:2"),
+		"what is not understood is left out")
+}
+
+func TestAvoidDoubles(t *testing.T) {
+	const wall = 1_800_000_000_000
+	text, now := "", int64(wall)
+	for _, minutes := range []time.Duration{10, 20, 40, 80, 160, 320, 640, 1280, 1280} {
+		text = avoidNext(text, "iss", now, avoidFor)
+		require.Equal(t, minutes*time.Minute, avoids(text, "iss", now), text)
+		require.Zero(t, avoids(text, "raft", now))
+		now += (minutes * time.Minute).Milliseconds()
+		require.Zero(t, avoids(text, "iss", now))
+	}
+	require.Equal(t, "iss:1@1800260401", avoidNext("iss:8@1800173400", "iss", 1_800_259_801_000, avoidFor),
+		"a day later it is the first time again")
+}
+
+func TestAvoidIsBounded(t *testing.T) {
+	text := ""
+	for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
+		text = avoidNext(text, key, 1_800_000_000_000, avoidFor)
+	}
+	require.Len(t, parseAvoid(text), maxAvoided)
+	require.Zero(t, avoids(text, "b", 1_800_000_000_000))
+	require.NotZero(t, avoids(text, "c", 1_800_000_000_000))
+	require.Equal(t, avoidFor<<7, avoids("a:1@9800000000", "a", 0), "a wall clock that jumps does not exclude forever")
 }

@@ -47,6 +47,12 @@ func (s *shape) led() bool { return s.protocol != iss && !s.spread }
 // raftlike reports whether the core is that of raft, so that a tune is enough to change to another such shape.
 func (s *shape) raftlike() bool { return s.protocol != iss && s.protocol != multiPaxos }
 
+// regrouped is the shape with its leaders together.
+func (s shape) regrouped() shape {
+	s.spread = false
+	return s
+}
+
 // leads reports whether a member, by its place among the voters, leads an instance or a segment.
 func (s *shape) leads(i, leader int) bool {
 	switch {
@@ -141,6 +147,7 @@ func shapes(v *View, now shape) []shape {
 	}
 	all := []shape{
 		now,
+		now.regrouped(),
 		{protocol: raft, instances: 1},
 		coded,
 		{protocol: niagara, instances: together},

@@ -87,7 +87,7 @@ func (m *model) option(v *View, s *shape, leader int) option {
 		o.Excluded = why
 	case c.unknown != "":
 		o.Excluded = c.unknown
-	case m.rate < leastRate:
+	case m.rate < leastRate && m.inside < leastInside:
 		o.Excluded = "there is too little load to compare"
 	}
 	if o.Excluded != "" {
@@ -110,34 +110,37 @@ func (m *model) best(v *View, s *shape) (best *option) {
 	return best
 }
 
-// effort says how much a change costs: a handover least, a seal most.
+// effort says how much a change costs: a handover least, a seal most. Of equal ones the simpler protocol costs less,
+// and one leader less than several, for whom all wait.
 func (o *option) effort(now *shape, leader int) (n int) {
 	switch {
 	case o.shape == *now:
+	case o.shape.regrouped() == now.regrouped(): // the leaders move
+		n = 5
 	case o.shape.raftlike() && now.raftlike():
-		n = 2
+		n = 20
 	default:
-		n = 4
+		n = 40
 	}
-	if o.shape.led() && o.leader != leader {
-		n++
+	if !o.shape.led() || o.leader != leader {
+		n += 10
 	}
-	return n
+	return n + slices.Index([]string{raft, craft, lcr, niagara, multiPaxos, iss}, o.shape.protocol)
 }
 
 // choose returns the option to wish for: the one that gains most, or one that gains nearly as much with less effort.
 func choose(all []option, leader int, may func(*option) bool) *option {
 	var best *option
-	now := &all[0].shape
+	now, most := &all[0].shape, 0.0
 	for i := range all[1:] {
 		o := &all[1+i]
 		if o.Excluded != "" || !may(o) {
 			continue
 		}
 		if best == nil { // they are in the order of their throughput
-			best = o
+			best, most = o, o.gain
 		}
-		if o.Throughput >= nearlyBest*all[0].Throughput*best.gain && o.effort(now, leader) < best.effort(now, leader) {
+		if o.gain >= nearlyBest*most && o.effort(now, leader) < best.effort(now, leader) {
 			best = o
 		}
 	}

@@ -61,6 +61,7 @@ type model struct {
 	waits  []float64 // of each member: the time of a command that the model does not explain
 	scale  []float64 // of each member: what the path takes, of what the model says
 	full   limits
+	ratio  float64 // of what is measured under the active profile to what the model says of it
 }
 
 // cost is what the model says of a shape and a leader.
@@ -74,7 +75,7 @@ type cost struct {
 // newModel fits the model to what is measured under the active profile, so that it says of it what is so. learned are
 // the most bytes that links carried when they were full, 0: they never were.
 func newModel(l *load, now shape, learned []float64) *model {
-	m := &model{load: l, now: now, leader: l.leader}
+	m := &model{load: l, now: now, leader: l.leader, ratio: 1}
 	n := len(l.members)
 	m.waits, m.scale = make([]float64, n), make([]float64, n)
 	d := m.demand(&now, l.leader)
@@ -101,6 +102,9 @@ func newModel(l *load, now shape, learned []float64) *model {
 			}
 		}
 	}
+	if c := m.of(&now, l.leader); c.rate > 0 {
+		m.ratio = l.rate / c.rate
+	}
 	return m
 }
 
@@ -117,12 +121,15 @@ func (m *model) of(s *shape, leader int) cost {
 			c.unknown = fmt.Sprintf("not all round trips are known that commands of %s take", m.members[i].called())
 			return c
 		}
-		paths[i] = path*m.scale[i] + m.waits[i]
+		paths[i] = path * m.scale[i]
+		if m.now.led() || !s.led() || !m.slowed() { // otherwise what is waited for is the slow member
+			paths[i] += m.waits[i]
+		}
 	}
 	d := m.demand(s, leader)
 	rates := m.solve(paths, d)
 	for _, r := range rates {
-		c.rate += r
+		c.rate += r * m.ratio
 	}
 	c.limit, c.latency = m.limit(s, leader, d, rates), share(m.inside, c.rate)
 	return c

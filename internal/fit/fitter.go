@@ -13,9 +13,11 @@ import (
 
 // What a change must gain, and for how long something lasts before it is acted on.
 const (
-	leastGain  = 1.2  // a change must gain more
+	leastGain = 1.2 // a change must gain more
+	// Fewer commands a second, of which fewer are in progress, are not worth a comparison.
+	leastRate, leastInside = 5, 0.5
+
 	nearlyBest = 0.95 // of the best one's throughput is as good, if the change is less effort
-	leastRate  = 5    // commands a second that are worth a comparison
 	minute     = 60   // seconds of writes that a leader follows
 
 	gainLasts = 10 * time.Second

@@ -219,38 +219,45 @@ func (l *load) ailing() string {
 	return ""
 }
 
-// blend makes the load the mean of itself and an earlier one, so that one odd second decides nothing. Members that have
-// left, or came, count as they are.
+// slowed reports whether a member is slow.
+func (l *load) slowed() bool {
+	return slices.ContainsFunc(l.members, func(m member) bool { return m.slow != "" })
+}
+
+// blend makes the load the mean of itself and of earlier ones, so that one odd second decides nothing: the fewer
+// commands there are, the more the earlier ones count. Members that have left, or came, count as they are.
 func (l *load) blend(before *load) {
 	if before == nil || l.lacking != "" || before.lacking != "" {
 		return
+	}
+	part := 0.5
+	if l.rate < fewCommands {
+		part = 0.25
 	}
 	l.rate, l.inside = 0, 0
 	for i := range l.members {
 		m := &l.members[i]
 		j := slices.IndexFunc(before.members, func(b member) bool { return b.ID == m.ID && b.reported })
 		if j >= 0 && m.reported {
-			m.blend(&before.members[j])
+			m.blend(&before.members[j], part)
 		}
 		l.rate, l.inside = l.rate+m.rate, l.inside+m.inside
 	}
 }
 
-func (m *member) blend(b *member) {
-	mean := func(now *float64, before float64) { *now = (*now + before) / 2 }
-	blind := m.rate*m.blind + b.rate*b.blind
-	mean(&m.rate, b.rate)
-	mean(&m.inside, b.inside)
-	mean(&m.bytes, b.bytes)
-	mean(&m.body, b.body)
-	m.blind = min(1, share(blind/2, m.rate))
-	mean(&m.sync, b.sync)
-	mean(&m.used.loop, b.used.loop)
-	mean(&m.used.loops, b.used.loops)
-	mean(&m.used.apply, b.used.apply)
-	mean(&m.used.cpu, b.used.cpu)
-	mean(&m.used.disk, b.used.disk)
-	mean(&m.used.synced, b.used.synced)
-	mean(&m.used.out, b.used.out)
-	mean(&m.used.queued, b.used.queued)
+// fewCommands a second are so few that their number differs much from one second to the next.
+const fewCommands = 50
+
+// blend makes what a member reports a part of itself, the rest of what it reported before.
+func (m *member) blend(b *member, part float64) {
+	blind, before := m.rate*m.blind, b.rate*b.blind
+	for _, f := range []struct{ now, before *float64 }{
+		{&m.rate, &b.rate}, {&m.inside, &b.inside}, {&m.bytes, &b.bytes}, {&m.body, &b.body}, {&blind, &before},
+		{&m.sync, &b.sync}, {&m.used.loop, &b.used.loop}, {&m.used.loops, &b.used.loops},
+		{&m.used.apply, &b.used.apply}, {&m.used.cpu, &b.used.cpu}, {&m.used.disk, &b.used.disk},
+		{&m.used.synced, &b.used.synced}, {&m.used.out, &b.used.out}, {&m.used.queued, &b.used.queued},
+	} {
+		*f.now = part*(*f.now) + (1-part)*(*f.before)
+	}
+	m.blind = min(1, share(blind, m.rate))
 }

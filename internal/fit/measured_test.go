@@ -98,7 +98,7 @@ func TestModelTellsWhatWasMeasured(t *testing.T) {
 				was, is = -1/was, -1/is
 			}
 			gain := m.of(&to, leader).rate / m.of(&from, 0).rate
-			require.InDelta(t, 0, math.Log(m.of(&from, 0).rate/l.rate), math.Log(1.05), "the active profile")
+			require.InDelta(t, 0, math.Log(m.ratio), math.Log(1.05), "the active profile")
 			ratio := gain / (is / was)
 			t.Logf("measured %.2f, model %.2f, off by %.2f", is/was, gain, max(ratio, 1/ratio))
 			require.Less(t, max(ratio, 1/ratio), max(1.3, c.off))

@@ -231,7 +231,7 @@ func (f *Fitter) recall(v *View, all []option) {
 				!p.sample.like(&now) || o.Excluded != "" {
 				continue
 			}
-			if gain := share(p.sample.speed(), now.speed()); gain > 0 && gain < o.gain {
+			if gain := p.sample.speed() / share(f.load.rate, f.load.inside); gain > 0 && gain < o.gain {
 				o.gain, o.Throughput = gain, gain*all[0].Throughput
 				o.Latency, o.Limit = share(f.load.inside, o.Throughput), "measured before"
 			}
