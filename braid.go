@@ -89,6 +89,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/braidlog/braid/internal/fit"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/order"
@@ -274,7 +275,8 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 		BodyCacheBytes: int64(c.Limits.BodyCacheBytes), TrimWhole: common.TrimWhole.In(c.choice.Values),
 		ScrubBytesPerSecond: max(0, int64(c.Limits.ScrubBytesPerSecond)), SyncApply: c.Experiment.NoAsyncApply,
 		Logger: c.Logger, Answer: c.Answer,
-		Listen: listeners, TLS: c.TLS.Config, TLSByURL: c.TLS.ByURL, TLSBinds: c.TLS.Binds, Net: c.Experiment.Net,
+		Patience: fit.Patience{Lasts: c.Experiment.FitLasts, Waits: c.Experiment.FitWaits, Avoids: c.Experiment.FitAvoids},
+		Listen:   listeners, TLS: c.TLS.Config, TLSByURL: c.TLS.ByURL, TLSBinds: c.TLS.Binds, Net: c.Experiment.Net,
 	}
 	if c.Experiment.NoBatching {
 		r.MaxBatchCommands = 1

@@ -110,6 +110,10 @@ type Experiment struct {
 	MaxBatchCommands int  // commands at which an entry is full; default no limit
 	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
 	PipelineDepth    int  // frames and batches in progress; default adaptive
+	// The times of a fitter (https://github.com/braidlog/braid/blob/main/docs/using/fit.md): for how long a gain lasts
+	// before the change is made, how long is waited after a change, and for how long a change that was taken back is not
+	// tried again, the first time. 0: 10 s, 30 s and 10 min.
+	FitLasts, FitWaits, FitAvoids time.Duration
 	// Net emulates links, as the flag --net of the program braid
 	// (https://github.com/braidlog/braid/blob/main/docs/using/operations.md). It finds members by the names that they
 	// have in Members, and in the membership later. [Node.SetNet] changes it.
@@ -315,7 +319,8 @@ func (c *config) check() error {
 		return badOption("Dir", "is required")
 	case min(l.CommandBytes, l.PendingBytes, l.SnapshotBytes, l.KeepLogBytes, l.BodyCacheBytes) < 0:
 		return badOption("Limits", "must not be negative")
-	case min(x.MaxBatchBytes, x.MaxBatchCommands, x.MaxFrameBytes, x.PipelineDepth) < 0:
+	case min(x.MaxBatchBytes, x.MaxBatchCommands, x.MaxFrameBytes, x.PipelineDepth) < 0,
+		min(x.FitLasts, x.FitWaits, x.FitAvoids) < 0:
 		return badOption("Experiment", "must not be negative")
 	case max(x.MaxBatchBytes, x.MaxFrameBytes) > protocol.MaxEntryBytes/2:
 		return badOption("Experiment", "MaxBatchBytes %d and MaxFrameBytes %d are at most %d",

@@ -43,6 +43,8 @@ type Setup struct {
 	Processes bool
 	// HTTP: members serve the map service of package mapkv, and clients use that. It is not for processes.
 	HTTP bool
+	// Haste divides the times of the fitter, for days that are shorter; 0: 1.
+	Haste int
 	// Positions: the result of a command is its position in the order, from 0 on.
 	Positions bool
 	// Bare: servers answer by HTTP at once. There is no log, and no protocol.

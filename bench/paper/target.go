@@ -223,7 +223,12 @@ func (s Setup) options() (braid.Options, error) {
 		NoAsyncApply:     s.NoAsyncApply,
 		MaxBatchCommands: s.BatchCommands, PipelineDepth: s.Depth, Values: s.Values, Cards: s.Cards, Net: s.Net,
 	}
-	return o, how.Apply(s.shape().Protocol, &o)
+	err := how.Apply(s.shape().Protocol, &o)
+	if d := time.Duration(s.Haste); d > 1 {
+		x := &o.Experiment
+		x.FitLasts, x.FitWaits, x.FitAvoids = 10*time.Second/d, 30*time.Second/d, 10*time.Minute/d
+	}
+	return o, err
 }
 
 // shape is the Shape with the setup's protocol.
