@@ -2,6 +2,7 @@ package fit
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,8 +27,8 @@ const (
 	maxAvoided = 8
 )
 
-// parseAvoid reads setting fit-avoid: KEY:TIMES@UNTIL each, with commas between. What it does not understand, as the
-// entries of a later version, it leaves out.
+// parseAvoid reads the shapes in setting fit-avoid: KEY:TIMES@UNTIL each, with commas between. What it does not
+// understand it leaves out, as the change that is measured (see writeTrial), and entries of a later version.
 func parseAvoid(text string) (all []avoided) {
 	for _, entry := range strings.Split(text, ",") {
 		key, rest, ok := strings.Cut(entry, ":")
@@ -96,4 +97,41 @@ func avoids(text, key string, wall int64) time.Duration {
 		}
 	}
 	return 0
+}
+
+// writeTrial is the text of setting fit-avoid for a change from a shape that is to be measured, so that another leader
+// can do so: FROM>TO:GAIN@RATE/INSIDE/BODY/BLIND, with the promised gain and the load before, of which the last two are
+// shares.
+func writeTrial(text string, t *issued) string {
+	b := &t.before
+	entry := fmt.Sprintf("%s>%s:%.3g@%.4g/%.4g/%.2g/%.2g", t.from.key(), t.shape.key(), t.promised, b.rate, b.inside, b.body,
+		b.blind)
+	if all := formatAvoid(parseAvoid(text)); all != "" {
+		entry = all + "," + entry
+	}
+	return entry
+}
+
+// readTrial reads what writeTrial has written of a change to a shape.
+func readTrial(text string, to shape) (t issued, ok bool) {
+	for _, entry := range strings.Split(text, ",") {
+		keys, rest, _ := strings.Cut(entry, ":")
+		from, key, _ := strings.Cut(keys, ">")
+		gain, load, _ := strings.Cut(rest, "@")
+		t = issued{key: key, shape: to, called: strings.ReplaceAll(key, "+", " ")}
+		numbers := append([]string{gain}, strings.Split(load, "/")...)
+		into := []*float64{&t.promised, &t.before.rate, &t.before.inside, &t.before.body, &t.before.blind}
+		if t.from, ok = parseShape(from); !ok || key != to.key() || len(numbers) != len(into) {
+			continue
+		}
+		for i, number := range numbers {
+			f, err := strconv.ParseFloat(number, 64)
+			ok = ok && err == nil && f >= 0 && !math.IsInf(f, 0)
+			*into[i] = f
+		}
+		if ok {
+			return t, true
+		}
+	}
+	return t, false
 }

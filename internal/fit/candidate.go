@@ -99,6 +99,35 @@ func (s *shape) key() string {
 	return key
 }
 
+// parseShape reads what key writes.
+func parseShape(key string) (s shape, ok bool) {
+	words := strings.Split(key, "+")
+	s = shape{protocol: words[0], instances: 1, code: words[0] == craft, lanes: words[0] == lcr}
+	if !slices.Contains([]string{raft, craft, lcr, niagara, multiPaxos, iss}, s.protocol) {
+		return s, false
+	}
+	for _, word := range words[1:] {
+		var err error
+		number, isK := strings.CutPrefix(word, "k")
+		switch {
+		case word == "code":
+			s.code = true
+		case word == lanes:
+			s.lanes = true
+		case word == string(protocol.LeadersSpread):
+			s.spread = true
+		case isK:
+			s.k, err = strconv.Atoi(number)
+		default:
+			s.instances, err = strconv.Atoi(word)
+		}
+		if err != nil {
+			return s, false
+		}
+	}
+	return s, s.key() == key
+}
+
 // settings are those that a switch to the shape needs from another one, see [Candidate.Settings]. Raft's shapes keep
 // the placement where the name does not say it.
 func (s *shape) settings(from *shape) map[string]string {

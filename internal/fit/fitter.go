@@ -3,6 +3,7 @@ package fit
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -88,7 +89,7 @@ func (f *Fitter) Step(v *View) Decision {
 		return Decision{}
 	}
 	if !f.running {
-		f.state = state{running: true, began: v.Now, version: v.Profile.Version, shape: shapeOf(v)}
+		f.begin(v)
 	}
 	raw := measure(v)
 	var d Decision
@@ -111,6 +112,16 @@ func (f *Fitter) Step(v *View) Decision {
 	d.Waits = f.waits(v, wanted)
 	f.announce(v, wanted, &d)
 	return d
+}
+
+// begin begins with what the profile says of earlier leaders: a change may have to be measured.
+func (f *Fitter) begin(v *View) {
+	f.state = state{running: true, began: v.Now, version: v.Profile.Version, shape: shapeOf(v)}
+	ago := time.Duration(max(0, v.Wall-v.Profile.Since)) * time.Millisecond
+	t, ok := readTrial(avoidText(v), f.shape)
+	if ok && v.Profile.Since > 0 && ago < f.Patience.waits()+2*f.Patience.lasts() && f.Mutant != MutantForgets {
+		f.trial = &trial{issued: t, since: v.Now - ago}
+	}
 }
 
 // options are all candidates, the active profile first.
@@ -225,10 +236,7 @@ func (f *Fitter) release() {
 func (f *Fitter) announce(v *View, w *wanted, d *Decision) {
 	name := w.wish.describe(v.name(w.wish.Leader))
 	if d.Waits == "" {
-		f.issued = &issued{at: v.Now, shape: w.shape, leader: w.wish.Leader, from: f.shape, called: name,
-			promised: w.wish.Gain, takesBack: w.wish.TakesBack, restores: w.wish.Restores, before: f.mean(),
-			key: w.shape.key()}
-		f.lasting = nil
+		f.issue(v, w, name)
 	}
 	said := name + strings.TrimSpace(d.Waits)
 	advised := v.Mode == protocol.FitAdvise && d.Waits == "fit is "+string(v.Mode)
@@ -244,6 +252,21 @@ func (f *Fitter) announce(v *View, w *wanted, d *Decision) {
 		verb = "takes back: returns to "
 	}
 	d.Event = verb + name + ": " + w.wish.Reason
+}
+
+// issue notes that a wish is carried out now.
+func (f *Fitter) issue(v *View, w *wanted, name string) {
+	f.issued = &issued{at: v.Now, shape: w.shape, leader: w.wish.Leader, from: f.shape, called: name,
+		promised: w.wish.Gain, takesBack: w.wish.TakesBack, restores: w.wish.Restores, before: f.mean(),
+		key: w.shape.key()}
+	f.lasting = nil
+	if w.shape == f.shape || !f.issued.measurable() {
+		return
+	}
+	set := map[string]string{}
+	maps.Copy(set, w.wish.Settings)
+	set[common.FitAvoid.Name] = writeTrial(avoidText(v), f.issued)
+	w.wish.Settings = set
 }
 
 // name is what a member is called, "" for 0.

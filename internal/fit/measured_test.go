@@ -172,24 +172,7 @@ func readShape(t *testing.T, text string) (s shape, leader int) {
 		require.NoError(t, err)
 		leader--
 	}
-	s.instances = 1
-	for i, word := range strings.Split(text, "+") {
-		switch {
-		case i == 0:
-			s.protocol = word
-		case word == "code":
-			s.code = true
-		case word == "spread":
-			s.spread = true
-		case word[0] == 'k':
-			_, err := fmt.Sscan(word[1:], &s.k)
-			require.NoError(t, err)
-		default:
-			_, err := fmt.Sscan(word, &s.instances)
-			require.NoError(t, err)
-		}
-	}
-	s.code, s.lanes = s.code || s.protocol == craft, s.protocol == lcr
-	require.Equal(t, text, s.key())
+	s, ok := parseShape(text)
+	require.True(t, ok, text)
 	return s, leader
 }

@@ -37,6 +37,9 @@ type issued struct {
 	before              sample
 }
 
+// measurable reports whether the change promised a gain.
+func (i *issued) measurable() bool { return !i.takesBack && !i.restores && i.promised > leastGain }
+
 // trial is a change that was made and is to be measured.
 type trial struct {
 	issued
@@ -154,6 +157,9 @@ func (s *sample) like(o *sample) bool {
 	}
 	apart := 0.0
 	for _, p := range s.by {
+		if len(o.by) == 0 { // another leader has measured it
+			break
+		}
 		q := 0.0
 		for _, other := range o.by {
 			if other.id == p.id {
@@ -180,7 +186,7 @@ func (f *Fitter) follow(v *View) (event string) {
 		f.past = append(tail(f.past, 7), past{f.shape, leaderOf(v), v.Now, f.mean()})
 	}
 	f.trial = nil
-	if ours && !f.issued.takesBack && !f.issued.restores && f.issued.promised > leastGain {
+	if ours && f.issued.measurable() {
 		f.trial = &trial{issued: *f.issued, since: v.Now}
 	}
 	f.issued, f.lasting, f.recent = nil, nil, nil
