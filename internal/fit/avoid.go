@@ -104,8 +104,8 @@ func avoids(text, key string, wall int64) time.Duration {
 // shares.
 func writeTrial(text string, t *issued) string {
 	b := &t.before
-	entry := fmt.Sprintf("%s>%s:%.3g@%.4g/%.4g/%.2g/%.2g", t.from.key(), t.shape.key(), t.promised, b.rate, b.inside, b.body,
-		b.blind)
+	entry := fmt.Sprintf("%s>%s:%.3g@%.4g/%.4g/%.2g/%.2g", t.from.key(), t.shape.key(), t.promised, b.rate, b.inside,
+		b.body, b.blind)
 	if all := formatAvoid(parseAvoid(text)); all != "" {
 		entry = all + "," + entry
 	}

@@ -209,6 +209,8 @@ func (s *shape) excluded(v *View, l *load, now *shape) string {
 		return "lease reads are on, and it has none"
 	case s.code && !now.code && len(v.Members) < 5 && level < 3:
 		return fmt.Sprintf("it needs 5 members, or 3 that answer alike: %d do", level)
+	case s.lanes && s.protocol == niagara:
+		return "a switch to it would turn lanes off"
 	case s.lanes && l.blind() == 0:
 		return "no command is blind"
 	case !s.led() && l.ailing() != "":

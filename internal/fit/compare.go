@@ -31,6 +31,9 @@ func compare(v *View, l *load, learned []float64) []option {
 			continue
 		}
 		all = append(all, m.option(v, &s, l.leader))
+		if s.lanes && s.protocol == niagara {
+			continue // a handover is a switch to the same protocol, which would turn lanes off
+		}
 		if other := m.best(v, &s); other != nil {
 			all = append(all, *other)
 		}
