@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/fit"
-	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/replica"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
@@ -184,7 +183,7 @@ func advised(s *replica.Status) *fit.Published {
 }
 
 // fits reports whether other protocols can take the place of this one.
-func (c *config) fits() bool { return !c.choice.Core.Judged.Fixed && c.choice.Order != order.KindKeyed }
+func (c *config) fits() bool { return c.choice.Serves() }
 
 func (n *Node) fitMode(s *replica.Status) FitMode {
 	if !n.opt.fits() {

@@ -267,7 +267,7 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 		Program: c.program, Cells: core.Cells.With(own) != nil,
 		Settings: c.settings(), Epochs: core.Settings.Text("epochs", c.choice.Values), Quorums: c.quorums().String(),
 		Kind: c.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
-		Begin: c.begin(), Leaders: common.Leaders.In(c.choice.Values),
+		Begin: c.begin(), Leaders: common.Leaders.In(c.choice.Values), Fitting: c.fitting(),
 		Heartbeat: c.Heartbeat, ElectionTimeout: c.ElectionTimeout, Depth: c.Experiment.PipelineDepth,
 		MaxBatchBytes: c.Experiment.MaxBatchBytes, MaxBatchCommands: c.Experiment.MaxBatchCommands,
 		MaxCommandBytes: c.Limits.CommandBytes, MaxPendingBytes: int64(c.Limits.PendingBytes),

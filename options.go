@@ -58,7 +58,7 @@ type Options struct {
 	LeaseReads bool `setting:"lease-reads"`
 	// Fit says what the leader does when another protocol, setting or leader would fit the load better: off, advise (the
 	// default) or on. See [Node.Tune].
-	Fit protocol.Fit `setting:"fit"`
+	Fit FitMode `setting:"fit"`
 
 	Limits     Limits     // bounds of memory, disk and time
 	Experiment Experiment // measurements only

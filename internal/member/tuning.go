@@ -14,6 +14,7 @@ type Tuning struct {
 	Heartbeat, Election time.Duration
 	Leaders             protocol.Leaders
 	TrimWhole           bool // replace whole copies of coded bodies by a row where that is safe
+	Fit                 protocol.Fit
 
 	// GiveUp is for how long a proposal or a read is tried before it fails.
 	GiveUp time.Duration
@@ -24,7 +25,7 @@ type Tuning struct {
 // Under returns the settings under the values of a profile. Times that follow from others stay as they are.
 func (t Tuning) Under(v setting.Values) Tuning {
 	t.Heartbeat, t.Election = common.Heartbeat.In(v), common.ElectionTimeout.In(v)
-	t.Leaders, t.TrimWhole = common.Leaders.In(v), common.TrimWhole.In(v)
+	t.Leaders, t.TrimWhole, t.Fit = common.Leaders.In(v), common.TrimWhole.In(v), common.Fit.In(v)
 	return t
 }
 

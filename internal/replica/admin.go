@@ -25,6 +25,7 @@ const (
 	askMissing byte = 'm' // for the leader: this member needs an instance that may be retired
 	askState   byte = 'd' // for any member: this member's state is damaged
 	askLink    byte = 'l' // for any member: this member has a link to it, and is to be found there
+	askReport  byte = 'f' // for any member: what this member measured; the answer is what the leader's fitter decided
 	askOrigin  byte = 'o' // for any member: where this member's log comes from; the answer says where that one's does
 )
 
@@ -64,6 +65,8 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 			return nil, err
 		}
 		r.welcome(from, &m)
+	case askReport:
+		return r.fitting.answerReport(from, body)
 	case askOrigin:
 		return r.who.answerOrigin(from, body)
 	case askStay:
@@ -152,7 +155,7 @@ func (r *Replica) Status() Status {
 		}
 	}
 	cursor, configs := r.apply.at()
-	return Status{
+	s := Status{
 		Begun: len(r.opt.Begin.Points), Lead: cursor.Lead(known),
 		Instances: instances, Weave: weave, Applied: cursor, Config: configs[0],
 		LogBytes: r.dir.Log.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(), Bodies: r.bodies.stats(),
@@ -160,6 +163,10 @@ func (r *Replica) Status() Status {
 		Commits: r.metrics.commits.Load(), Dropped: r.metrics.dropped.Load(), Snapshots: r.metrics.snapshots.Load(),
 		Starved: r.metrics.starved.Load(),
 	}
+	if r.fitting != nil {
+		s.Fit, s.Fitted = r.fitting.published.Load(), r.fitting.done()
+	}
+	return s
 }
 
 // Profile is the applied profile.

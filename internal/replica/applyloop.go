@@ -29,6 +29,7 @@ type applyLoop struct {
 	// looks: someone waits for tokens, and Apply is going to look.
 	looks atomic.Bool
 	total atomic.Int64 // how much was applied since the start
+	busy  busy
 }
 
 func newApplyLoop(r *Replica, a *apply.Applier, saved order.Cursor) *applyLoop {
@@ -116,6 +117,7 @@ func (l *applyLoop) run() {
 			l.drain()
 			return
 		}
+		l.busy.begin(l.r, l.r.tuning())
 		items = l.drainItems(items)
 		for i := range items {
 			l.within.calls.Add(1)
@@ -129,6 +131,7 @@ func (l *applyLoop) run() {
 			}
 		}
 		clear(items)
+		l.busy.end(l.r)
 	}
 }
 

@@ -13,6 +13,8 @@
 //   - propose.go, proposewith.go, wait.go, client.go, read.go and tokens.go serve clients, watch.go those who watch,
 //     within.go refuses callers that wait for themselves, admin.go, operate.go and probe.go operators and other
 //     members,
+//   - fitting.go has the leader's fitter decide which protocol, settings and leader fit the load, and carries that out;
+//     measure.go measures this member for it, reports.go tells the others what was measured,
 //   - descriptors.go waits where the process has no descriptor left,
 //   - exchange.go sends and receives snapshots, snapshot.go writes one for whoever asks,
 //   - links.go connects to the transport, joiner.go answers who is to become a member,
@@ -22,5 +24,5 @@
 //   - who.go is cluster.Handshakes as links and event loops use it, origin.go compares origins over links that are
 //     there.
 //
-// May import: member, datadir, protocol, order, wal, transport, erasure, internal/sys.
+// May import: member, datadir, protocol, order, fit, wal, transport, erasure, internal/sys.
 package replica

@@ -34,6 +34,7 @@ type eventLoop struct {
 	wake   chan struct{}
 
 	asking []*intake.ReadGroup // what TakeReads returned last
+	busy   busy
 
 	persisted atomic.Uint64 // last durable step; the log's goroutine raises it
 	load      atomic.Uint64 // a packed Load without its Round
@@ -121,7 +122,9 @@ func (l *eventLoop) run(begins bool) {
 				return
 			}
 		}
-		if next := l.r.tuning(); next != l.used {
+		next := l.r.tuning()
+		l.busy.begin(l.r, next)
+		if next != l.used {
 			l.used = next
 			l.hosted.Tune(&next.Tuning)
 			ticker.Reset(l.ticks())
@@ -145,6 +148,7 @@ func (l *eventLoop) run(begins bool) {
 		if l.hosted.Rests() != rested {
 			ticker.Reset(l.ticks())
 		}
+		l.busy.end(l.r)
 	}
 }
 

@@ -52,6 +52,9 @@ type Options struct {
 	// Settings are those that members share. Fixed has those that depend on no order.
 	Settings cluster.SharedSettings
 
+	// Fitting is how the log is fitted to its load; nil: it is not.
+	Fitting *Fitting
+
 	// Heartbeat, ElectionTimeout, Leaders and TrimWhole have no effect once the log has a profile.
 	Heartbeat, ElectionTimeout time.Duration
 	Depth                      int // batches in flight; 0: adaptive

@@ -19,6 +19,7 @@ type proposer struct {
 
 	mu    sync.Mutex       // guards the ClientQueue of each Client, too
 	queue intake.Proposals // guarded by mu
+	asked intake.Asked     // guarded by mu
 	// awaits: commands wait until others are applied.
 	awaits atomic.Bool
 }
@@ -128,6 +129,7 @@ func (p *proposer) again(batches []*intake.Batch) {
 func (p *proposer) free(b *intake.Batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.asked.Count(p.clock(), b)
 	p.queue.Settled(b)
 }
 
@@ -161,6 +163,13 @@ func (p *proposer) pendingBytes() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.queue.Bytes()
+}
+
+// answered sums up the commands that were answered.
+func (p *proposer) answered() intake.Asked {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
 }
 
 // Propose replicates a command, and a body if there is one. It returns the result of applying the

@@ -45,6 +45,7 @@ type Replica struct {
 	session  protocol.Session
 	who      acquaintances
 	exchange *exchange
+	fitting  *fitting // nil: the log is not fitted
 
 	peering
 	hosting
@@ -146,6 +147,9 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	}
 	r.waiters.init(func() bool { return r.apply.within.isLong() }, r.stop)
 	r.inUse.Store(t)
+	if o.Fitting != nil {
+		r.fitting = newFitting(r)
+	}
 	r.operations.Config.Self, r.operations.Config.Grows = o.Self, r.opt.grows
 	r.operations.tune(t)
 	if err := r.open(sm); err != nil {
@@ -157,6 +161,9 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	go r.apply.run()
 	r.spawn(r.apply.within.watch)
 	r.bodies.start()
+	if r.fitting != nil {
+		r.spawn(r.fitting.run)
+	}
 	if o.ScrubBytesPerSecond > 0 {
 		r.spawn(r.scrub)
 	}

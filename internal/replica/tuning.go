@@ -14,6 +14,9 @@ type tuning struct {
 	profile protocol.Profile // without Earlier
 }
 
+// measures reports whether the member measures for the fitter.
+func (t *tuning) measures() bool { return t.Fit != protocol.FitOff }
+
 // ticks is the interval of the ticks of an event loop, and pauses that of operations.
 func (t *tuning) ticks() time.Duration { return max(t.Heartbeat/10, time.Millisecond) }
 
@@ -33,6 +36,9 @@ func (o *Options) tuned(p *protocol.Profile) (*tuning, error) {
 	}
 	if p.Version > 0 {
 		t.Tuning = t.Under(program.Profile.Values)
+	}
+	if p.Version == 0 || o.Fitting == nil {
+		t.Fit = protocol.FitOff
 	}
 	t.GiveUp = 5*time.Second + 5*t.Election
 	t.Hedge, t.Retry = max(t.Heartbeat/2, time.Millisecond), t.Election

@@ -42,6 +42,16 @@ func (v *MemberView) settled() bool {
 	return !v.crossing() && at.Reshape == 0 && member.Settled(&v.first().Config, configs)
 }
 
+// Changing reports whether a change of the members, of the profile, of the number of instances or of the protocol is in
+// progress, as far as this member knows.
+func (v *MemberView) Changing() bool {
+	_, configs := v.Applied.At()
+	first := v.first()
+	return !v.settled() || first.Undecided || first.Config.Joint() || first.Proposed != nil ||
+		first.Sealed != protocol.SealNone || !first.Config.Profile.Equal(&configs[0].Profile) ||
+		slices.ContainsFunc(first.Config.Members, func(m protocol.Member) bool { return m.Joining })
+}
+
 // crossing reports whether the active instances are behind a seal that this member has not applied yet.
 func (v *MemberView) crossing() bool {
 	at, _ := v.Applied.At()

@@ -30,6 +30,10 @@ type Batch struct {
 	Path    protocol.Path
 	// fits is Proposals.followed when Options became what the core uses.
 	fits uint32
+	// blind is how many of the commands may take a lane.
+	blind uint32
+	// AnsweredAt is when the commands were accepted; 0: they have no answer before they are applied.
+	AnsweredAt time.Duration
 	// Answered: the core has promised to commit the commands, and their callers have that answer. They get no other
 	// one. The batch is resolved when it is applied and not given up before, because the numbers of a resolved batch
 	// are forgotten, and what comes of them later is refused.
@@ -103,6 +107,7 @@ func (b *Batch) absorb(o *Batch) {
 	b.Entry.Payload = append(b.Entry.Payload, o.Entry.Payload...)
 	b.Entry.Count += o.Entry.Count
 	b.bytes += o.bytes
+	b.blind += o.blind
 	b.Done = append(b.Done, o.Done...)
 	o.gone = true
 	if o.Options != nil {

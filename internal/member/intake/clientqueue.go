@@ -76,7 +76,10 @@ func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *proto
 		return q.AddBody(now, q.Proposals.waiting(command, o, done))
 	}
 	if use == nil {
-		return q.Add(now, command, done)
+		if fresh, err = q.Add(now, command, done); err == nil {
+			q.Proposals.last.Batch.noteBlind(o)
+		}
+		return fresh, err
 	}
 	if err := q.admit(CommandCost(command) + int64(use.Bytes())); err != nil {
 		return false, err
@@ -91,6 +94,7 @@ func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *proto
 		b.Free = q.Free
 	}
 	b.addWith(command, use, path, done)
+	b.noteBlind(o)
 	b.fits = q.Proposals.followed
 	q.Proposals.took(b)
 	q.waiting.added(q.Proposals)

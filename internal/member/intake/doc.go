@@ -6,6 +6,7 @@
 //   - clientqueue.go: the order of the commands of a client that does not wait for answers.
 //   - withdraw.go: commands whose callers gave up before the commands were proposed.
 //   - numbers.go: the sequence numbers of batches, and which of them are resolved.
+//   - asked.go: how many commands clients asked for, and how long they waited.
 //   - awaited.go: tokens whose commands must be applied before a proposal or a read continues.
 //   - readqueue.go, readgroup.go, readvector.go: readers that share a read index, and the read indexes of several
 //     instances as one.

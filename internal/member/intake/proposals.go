@@ -154,7 +154,10 @@ func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protoco
 		return p.AddBody(now, p.waiting(command, o, done))
 	}
 	if use == nil {
-		return p.Add(now, command, done)
+		if fresh, err = p.Add(now, command, done); err == nil {
+			p.last.Batch.noteBlind(o)
+		}
+		return fresh, err
 	}
 	if err := p.reserve(CommandCost(command) + int64(use.Bytes())); err != nil {
 		return false, err
@@ -165,6 +168,7 @@ func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protoco
 		b.Free = p.Free
 	}
 	b.addWith(command, use, path, done)
+	b.noteBlind(o)
 	b.fits = p.followed
 	p.took(b)
 	p.queue.added(p)
@@ -212,6 +216,7 @@ func (p *Proposals) SetOptions(b *Batch, o *protocol.ProposeOptions) error {
 	if use != nil {
 		b.addOptions(use, path)
 	}
+	b.noteBlind(o)
 	b.fits = p.followed
 	if tokens := p.Proposing.Held(o); len(tokens) > 0 {
 		b.after = newAwaited(tokens, o.Wait)

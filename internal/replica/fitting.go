@@ -1,0 +1,183 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/braidlog/braid/internal/fit"
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Fitting is how a log is fitted to its load.
+type Fitting struct {
+	// Every is the time between two reports of a member, and between two steps of the leader's fitter; 0: a second.
+	Every time.Duration
+	// Fitter makes a fitter for a member that begins to lead; nil: a zero one.
+	Fitter func() *fit.Fitter
+	// Protocol is the name of the protocol under a profile, in a log of this many instances.
+	Protocol func(p *protocol.Profile, instances int) string
+	// Act carries a wish out, and returns when it has taken effect. It has to refuse the wish if another profile is active
+	// than the one on which it was computed.
+	Act func(ctx context.Context, r *Replica, w *fit.Wish) error
+}
+
+// fitting measures this member and tells the others. If the member leads the global log, a fitter decides.
+type fitting struct {
+	r   *Replica
+	how *Fitting
+
+	published          atomic.Pointer[fit.Published]
+	changes, takenBack atomic.Uint64
+	acting             atomic.Bool // a wish is being carried out
+
+	mu     sync.Mutex
+	trips  map[protocol.MemberID]*trips
+	heard  map[protocol.MemberID]heardReport
+	answer []byte // to reports: what this member has published; nil: it does not lead
+
+	// Of the goroutine alone:
+	measures measures
+	fitter   *fit.Fitter // nil: another member leads, or none has led yet
+}
+
+// heardReport is the newest report of a member, and when it came.
+type heardReport struct {
+	fit.Report
+	at time.Duration
+}
+
+// freshFor is for how many reports' time a report counts.
+const freshFor = 3
+
+func newFitting(r *Replica) *fitting {
+	f := &fitting{r: r, how: r.opt.Fitting}
+	f.reset()
+	return f
+}
+
+// reset forgets everything. It is for a member that does not measure.
+func (f *fitting) reset() {
+	f.measures, f.fitter = measures{}, nil
+	f.published.Store(nil)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trips, f.heard, f.answer = map[protocol.MemberID]*trips{}, map[protocol.MemberID]heardReport{}, nil
+}
+
+func (f *fitting) every() time.Duration {
+	if f.how.Every > 0 {
+		return f.how.Every
+	}
+	return time.Second
+}
+
+// run measures, tells and decides until the member stops.
+func (f *fitting) run(ctx context.Context) {
+	ticker := time.NewTicker(f.every())
+	defer ticker.Stop()
+	for measured := false; ; {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		measures := f.r.tuning().measures()
+		if measured && !measures {
+			f.reset()
+		}
+		if measured = measures; measures {
+			f.tick()
+		}
+	}
+}
+
+func (f *fitting) tick() {
+	r := f.r
+	report, ok := f.measures.report(r, f.shortest())
+	if ok {
+		f.hear(report)
+		f.tell(&report)
+	}
+	switch leader, changing := f.look(); {
+	case leader != 0 && leader != r.opt.Self:
+		f.follow()
+	case leader == r.opt.Self && ok:
+		f.step(changing || f.acting.Load())
+	}
+}
+
+// look returns which member leads the global log, 0 if none is known, and whether some change is in progress.
+func (f *fitting) look() (leader protocol.MemberID, changing bool) {
+	f.r.readView(func(v *cluster.MemberView) {
+		leader, changing = v.Lead().Leader, v.Changing() || f.r.operations.Open() > 0
+	})
+	return leader, changing
+}
+
+// follow ends the member's own decisions, because another member leads.
+func (f *fitting) follow() {
+	f.fitter = nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answer = nil
+}
+
+// step has the fitter decide, on the member that leads.
+func (f *fitting) step(changing bool) {
+	r := f.r
+	if f.fitter == nil {
+		f.fitter = &fit.Fitter{}
+		if f.how.Fitter != nil {
+			f.fitter = f.how.Fitter()
+		}
+	}
+	v := f.view(changing)
+	d := f.fitter.Step(v)
+	if d.Event != "" {
+		r.log.Info("fitting the log to its load", "event", d.Event)
+	}
+	f.publish(&fit.Published{By: r.opt.Self, At: time.Now(), Mode: v.Mode, Version: v.Profile.Version, Decision: d,
+		Reports: v.Reports})
+	if d.Wish != nil && d.Waits == "" && v.Mode == protocol.FitOn && f.acting.CompareAndSwap(false, true) {
+		r.spawn(func(ctx context.Context) { f.act(ctx, d.Wish) })
+	}
+}
+
+// publish shows a decision on this member, and on those that report to it.
+func (f *fitting) publish(p *fit.Published) {
+	answer, err := json.Marshal(p)
+	if err != nil {
+		f.r.log.Warn("a decision of the fitter cannot be told to others", "err", err)
+		answer = nil
+	}
+	f.published.Store(p)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answer = answer
+}
+
+// act carries out a wish.
+func (f *fitting) act(ctx context.Context, w *fit.Wish) {
+	defer f.acting.Store(false)
+	ctx, cancel := context.WithTimeout(ctx, 2*f.r.tuning().GiveUp)
+	defer cancel()
+	if err := f.how.Act(ctx, f.r, w); err != nil {
+		f.r.log.Warn("a change that the fitter wished for was not made", "protocol", w.Protocol, "settings", w.Settings,
+			"leader", w.Leader, "profile", w.Version, "err", err)
+		return
+	}
+	if f.changes.Add(1); w.TakesBack {
+		f.takenBack.Add(1)
+	}
+	f.r.log.Info("the log was fitted to its load", "protocol", w.Protocol, "settings", w.Settings, "leader", w.Leader,
+		"reason", w.Reason)
+}
+
+// done counts what was carried out.
+func (f *fitting) done() fit.Done {
+	return fit.Done{Changes: f.changes.Load(), TakenBack: f.takenBack.Load()}
+}
