@@ -89,7 +89,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/braidlog/braid/internal/fit"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/order"
@@ -275,8 +274,7 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 		BodyCacheBytes: int64(c.Limits.BodyCacheBytes), TrimWhole: common.TrimWhole.In(c.choice.Values),
 		ScrubBytesPerSecond: max(0, int64(c.Limits.ScrubBytesPerSecond)), SyncApply: c.Experiment.NoAsyncApply,
 		Logger: c.Logger, Answer: c.Answer,
-		Patience: fit.Patience{Lasts: c.Experiment.FitLasts, Waits: c.Experiment.FitWaits, Avoids: c.Experiment.FitAvoids},
-		Listen:   listeners, TLS: c.TLS.Config, TLSByURL: c.TLS.ByURL, TLSBinds: c.TLS.Binds, Net: c.Experiment.Net,
+		Listen: listeners, TLS: c.TLS.Config, TLSByURL: c.TLS.ByURL, TLSBinds: c.TLS.Binds, Net: c.Experiment.Net,
 	}
 	if c.Experiment.NoBatching {
 		r.MaxBatchCommands = 1

@@ -13,7 +13,11 @@ func (c *config) fitting() *replica.Fitting {
 	if !c.fits() {
 		return nil
 	}
+	x := &c.Experiment
 	return &replica.Fitting{
+		Fitter: func() *fit.Fitter {
+			return &fit.Fitter{Patience: fit.Patience{Lasts: x.FitLasts, Waits: x.FitWaits, Avoids: x.FitAvoids}}
+		},
 		Protocol: func(p *protocol.Profile, instances int) string { return c.choice.At(p, instances).Name },
 		Act: func(ctx context.Context, r *replica.Replica, w *fit.Wish) error {
 			n := &Node{r: r, opt: c}

@@ -16,7 +16,7 @@ import (
 type Fitting struct {
 	// Every is the time between two reports of a member, and between two steps of the leader's fitter; 0: a second.
 	Every time.Duration
-	// Fitter makes a fitter for a member that begins to lead; nil: a zero one.
+	// Fitter makes the fitter of a member that begins to lead; nil: the zero one.
 	Fitter func() *fit.Fitter
 	// Protocol is the name of the protocol under a profile, in a log of this many instances.
 	Protocol func(p *protocol.Profile, instances int) string

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/datadir"
-	"github.com/braidlog/braid/internal/fit"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/damage"
@@ -68,8 +67,6 @@ type Options struct {
 	ScrubBytesPerSecond        int64 // how fast everything on disk is read and verified; 0: not at all
 	TrimWhole                  bool  // replace whole copies of coded bodies by a row where that is safe
 	SyncApply                  bool  // the event loop waits until the state machine has applied
-	// Patience are the times of the fitter.
-	Patience fit.Patience
 
 	Listen []net.Listener // for other members; the replica closes them
 	TLS    *tls.Config
