@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// BenchmarkPropose proposes at one of three members, many commands at the same time. Measuring for the fitter costs no throughput.
-// cpu-ns/op is the processors' time, of all members together.
+// BenchmarkPropose proposes many commands at a time at one of three members. Measuring for the fitter costs no
+// throughput. cpu-ns/op is the processors' time, of all members together.
 func BenchmarkPropose(b *testing.B) {
 	for _, mode := range []braid.FitMode{braid.FitOff, braid.FitAdvise} {
 		b.Run("fit="+string(mode), func(b *testing.B) {
