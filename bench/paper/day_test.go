@@ -117,6 +117,20 @@ func TestMisplaced(t *testing.T) {
 	}
 }
 
+// A change has the reason of the wish before it, unless that is old.
+func TestReasonOfChange(t *testing.T) {
+	var l lastWish
+	s := &braid.Status{Fit: braid.FitStatus{Wish: &braid.FitWish{Gain: 1.5, Reason: "the link is full"}}}
+	l.see(s, time.Minute)
+	l.see(&braid.Status{}, time.Minute+time.Second)
+	if got := l.reason(time.Minute + 2*time.Second); got != "the link is full (1.50 times as much)" {
+		t.Errorf("reason %q", got)
+	}
+	if got := l.reason(2 * time.Minute); got != "" {
+		t.Errorf("an old reason %q", got)
+	}
+}
+
 func TestChanges(t *testing.T) {
 	status := func(protocol string, version uint64, leader braid.MemberID, settings ...string) *braid.Status {
 		s := &braid.Status{Protocol: protocol, Profile: braid.Profile{Version: version, Settings: map[string]string{}},

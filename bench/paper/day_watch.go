@@ -18,6 +18,7 @@ type Mark struct {
 	Part   string  `json:"part"`             // that shows the timeline
 	X      float64 `json:"x"`                // seconds
 	Text   string  `json:"text"`
+	Why    string  `json:"why,omitempty"`   // the fitter's reason, if it made the change
 	Run    int     `json:"run,omitempty"`   // number of the run, from 1 on; 0: all
 	Phase  bool    `json:"phase,omitempty"` // the begin of a phase, and no change
 }
@@ -54,6 +55,7 @@ func (w *changeWatch) run() {
 	tick := time.NewTicker(changeInterval)
 	defer tick.Stop()
 	var marks []Mark
+	var wish lastWish
 	last := w.t.members[0].node.Status()
 	settled := time.Duration(0)
 	for {
@@ -64,6 +66,7 @@ func (w *changeWatch) run() {
 		case <-tick.C:
 		}
 		now, at := w.t.members[0].node.Status(), time.Since(w.began)
+		wish.see(&now, at)
 		text := changeOfProfile(&last, &now)
 		switch {
 		case text != "":
@@ -72,11 +75,32 @@ func (w *changeWatch) run() {
 			text = changeOfLeader(&last, &now)
 		}
 		if text != "" {
-			marks = append(marks, Mark{X: at.Seconds(), Text: text})
+			marks = append(marks, Mark{X: at.Seconds(), Text: text, Why: wish.reason(at)})
 		}
 		now.Lead.Leader = cmp.Or(now.Lead.Leader, last.Lead.Leader)
 		last = now
 	}
+}
+
+// lastWish is the newest wish of a fitter that was seen, and when.
+type lastWish struct {
+	text string
+	at   time.Duration
+}
+
+// see takes in a status at a time.
+func (l *lastWish) see(s *braid.Status, at time.Duration) {
+	if w := s.Fit.Wish; w != nil {
+		l.text, l.at = fmt.Sprintf("%s (%.2f times as much)", w.Reason, w.Gain), at
+	}
+}
+
+// reason is the reason of a change at a time: that of the last wish, unless it is long ago.
+func (l *lastWish) reason(at time.Duration) string {
+	if at > l.at+settlesWithin {
+		return ""
+	}
+	return l.text
 }
 
 // changeOfProfile describes what changed between two statuses; "": nothing but the notes of the fitter.

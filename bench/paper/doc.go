@@ -28,7 +28,8 @@
 //	bare.go        the same without members: servers that answer at once
 //	mix.go         clients whose commands are partly blind, or touch keys
 //	fit*.go        a day of loads, and the log that fits itself: braid's own
-//	day*.go        how such a day runs: its phases, clients and history, and what the cluster changes meanwhile
+//	day*.go        how such a day runs: its phases, clients and history, and what the cluster changes meanwhile; its
+//	               figures as text
 //	groups.go      members that order only commands of a key, or of a group of keys
 //	links.go       links and leaders that change on a living cluster
 //	readers.go     a run of strong reads, and writes between them

@@ -16,7 +16,8 @@ func madeUpDay(e *Experiment, figures map[string][]float64) *Result {
 		for i, v := range phases {
 			r.addMoments(c, []Moment{{float64(i + 1), "", Sample{Throughput: v, FromBegin: 0.9 * v, Changes: float64(i)}}})
 		}
-		r.addMarks(c, []Mark{{X: 1, Text: "1: a", Part: bySecondOfDay, Phase: true}, {X: 2, Text: "craft"}})
+		r.addMarks(c, []Mark{{X: 1, Text: "1: a", Part: bySecondOfDay, Phase: true}, {X: 2, Text: "craft",
+			Why: "much is waiting"}})
 	}
 	r.finish(1)
 	return r
@@ -57,10 +58,18 @@ func TestTimelineMarks(t *testing.T) {
 		r.addMoments(c, []Moment{{float64(x), bySecondOfDay, Sample{Throughput: float64(10 + x)}}})
 	}
 	r.finish(1)
+	var text strings.Builder
+	r.WriteText(&text)
+	for _, want := range []string{"phase 1: a\n", "fit on, 2 s: craft: much is waiting\n", "raft, 2 s: craft: much",
+		"fit on   50  380"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &text)
+		}
+	}
 	svg := dayPlots()[0].SVG(r)
 	wellFormed(t, "timeline", []byte(svg), true)
-	for _, want := range []string{"<title>1: a</title>", "<title>fit on, 2 s: craft</title>", ">craft</text>",
-		"<title>raft, 2 s: craft</title>"} {
+	for _, want := range []string{"<title>1: a</title>", "<title>fit on, 2 s: craft: much is waiting</title>",
+		">craft</text>", "<title>raft, 2 s: craft: much"} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("the picture lacks %s", want)
 		}

@@ -27,6 +27,9 @@ func (p *Plot) marks(c *canvas, x, y axis, r *Result) {
 		}
 		stroke := colour(m.Series)
 		hint := fmt.Sprintf("%s, %s s: %s", m.Series, number(m.X), m.Text)
+		if m.Why != "" {
+			hint += ": " + m.Why
+		}
 		c.put(`<path d="M%.1f %.1fl-5 9h10z" fill="%s"><title>%s</title></path>`, at, y.from-9, stroke,
 			html.EscapeString(hint))
 		if adapts(m.Series) {

@@ -152,6 +152,7 @@ func (r *Result) WriteText(w io.Writer) {
 		}
 		fmt.Fprintf(w, "  %-13s %s %s (paper: %s)  %s\n", verdict, optional(c.Measured), c.Unit, optional(c.Paper), c.Claim)
 	}
+	r.writeDay(w)
 	for _, n := range r.Machine.Notes {
 		fmt.Fprintf(w, "  note: %s\n", n)
 	}
