@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,9 +22,9 @@ type Advised struct {
 	At      time.Time         `json:"at"`
 	Mode    string            `json:"mode"`
 	Profile uint64            `json:"profile"`
-	Names   map[string]string `json:"names"` // of the members that have one, by id
-	Members []AdvisedMember   `json:"members"`
-	Costs   []AdvisedCost     `json:"costs"` // the active profile first
+	Names   map[string]string `json:"names"`   // of the members that have one, by id
+	Members []AdvisedMember   `json:"members"` // by name
+	Costs   []AdvisedCost     `json:"costs"`   // the active profile first
 	Wish    *AdvisedWish      `json:"wish,omitempty"`
 	Waits   string            `json:"waits,omitempty"`
 	Avoids  []AdvisedAvoid    `json:"avoids,omitempty"`
@@ -130,6 +132,9 @@ func newAdvised(a *braid.Advice, members []braid.Member) Advised {
 	for i := range a.Reports {
 		out.Members = append(out.Members, newAdvisedMember(&a.Reports[i]))
 	}
+	slices.SortStableFunc(out.Members, func(x, y AdvisedMember) int {
+		return strings.Compare(out.Names[x.ID], out.Names[y.ID])
+	})
 	for i := range a.Costs {
 		c := &a.Costs[i]
 		out.Costs = append(out.Costs, AdvisedCost{newCandidate(&c.Candidate), c.Throughput, c.Latency,

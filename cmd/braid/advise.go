@@ -151,16 +151,19 @@ func printCosts(w io.Writer, a *server.Advised, names func(id string) string) {
 	fmt.Fprintln(w, "\nPROTOCOL\tSETTINGS\tLEADER\tTHROUGHPUT\tLATENCY\tGAIN\tLIMIT\tEXCLUDED")
 	for i := range a.Costs {
 		c := &a.Costs[i]
-		protocol, gain := c.Protocol, "-"
+		protocol, throughput, gain := c.Protocol, fmt.Sprintf("%.0f/s", c.Throughput), "-"
 		if i == 0 {
 			protocol += " (active)"
 		}
 		if c.Gain > 0 {
 			gain = fmt.Sprintf("%.2f×", c.Gain)
 		}
+		if c.Excluded != "" {
+			throughput = "-"
+		}
 		settings := strings.TrimPrefix(profileText("", c.Settings, "", names), " ")
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.0f/s\t%s\t%s\t%s\t%s\n", protocol, orDash(settings), names(c.Leader),
-			c.Throughput, seconds(c.Latency), gain, orDash(c.Limit), orDash(c.Excluded))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", protocol, orDash(settings), names(c.Leader),
+			throughput, seconds(c.Latency), gain, orDash(c.Limit), orDash(c.Excluded))
 	}
 }
 

@@ -62,7 +62,7 @@ PROTOCOL       SETTINGS              LEADER  THROUGHPUT  LATENCY  GAIN   LIMIT  
 raft (active)  -                     m1      1200/s      3.1ms    1.00×  leader's link  -
 iss            quorums=4/2 relays=2  -       1700/s      1.23s    1.42×  round trips    -
 raft           -                     3       900/s       4ms      0.75×  -              -
-craft          -                     -       0/s         -        -      -              a member is missing
+craft          -                     -       -           -        -      -              a member is missing
 
 `
 

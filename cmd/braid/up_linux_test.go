@@ -115,6 +115,16 @@ func TestStatus(t *testing.T) {
 		require.Contains(t, text, name)
 	}
 	require.Contains(t, ok(t, "status", "--json", "--endpoints", c.endpoints[1]), `"is_leader":true`)
+	require.Contains(t, text, "fit: advise")
+
+	var advice, why string
+	eventually(t, "an advice", func(context.Context) bool {
+		code := 0
+		advice, why, code = do(t, "", "advise", "--endpoints", c.endpoints[2])
+		return code == exitOK
+	})
+	require.Regexp(t, `leader m[123] decided at .*, under profile 1, fit=advise`, advice, why)
+	require.Contains(t, advice, "raft (active)")
 
 	kill(t, c.pids["m3"])
 	c.next(launch.Died)
