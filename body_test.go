@@ -142,6 +142,15 @@ func (l *library) stop(id braid.MemberID) {
 	delete(l.nodes, id)
 }
 
+// left stops a member that was removed. It may have stopped before, as it learned of that.
+func (l *library) left(id braid.MemberID) {
+	if err := l.nodes[id].Close(); err != nil {
+		var expelled *braid.ExpelledError
+		require.ErrorAs(l.t, err, &expelled)
+	}
+	delete(l.nodes, id)
+}
+
 func (l *library) restart(id braid.MemberID) { l.start(l.members[id-1], false) }
 
 func (l *library) ctx() context.Context {
@@ -548,7 +557,7 @@ func TestSevenMembersBecomeThree(t *testing.T) {
 			}
 			changed(t, l.nodes[leader], leave...)
 			for _, c := range leave {
-				l.stop(c.Member.ID)
+				l.left(c.Member.ID)
 			}
 			l.complete()
 			l.put("y", 1<<20, 1<<20)
