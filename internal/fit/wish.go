@@ -30,7 +30,8 @@ type Cost struct {
 	// Throughput is the expected number of commands a second, and Latency the expected mean time of one, in seconds.
 	Throughput float64
 	Latency    float64
-	// Limit says what limits the throughput: "round trips", "leader's link", "leader's disk", "leader's loop", "CPU".
+	// Limit says what limits the throughput: "round trips", "CPU", "leader's link" or that of a member, and as well
+	// "disk", "loop" and "apply loop"; or that it was "measured before", and not computed.
 	Limit string
 	// Excluded is why the candidate is not possible or not allowed now; "": it is.
 	Excluded string
