@@ -99,19 +99,26 @@ func (m *model) option(v *View, s *shape, leader int) option {
 	return o
 }
 
-// best is the candidate with the best leader other than the present one; nil: there is none that could lead.
+// best is the candidate with the best leader other than the present one; nil: there is none.
 func (m *model) best(v *View, s *shape) (best *option) {
 	for i := range m.members {
 		if i == m.leader || !m.members[i].Present || m.members[i].slow != "" {
 			continue
 		}
 		o := m.option(v, s, i)
-		if o.Excluded == "" && (best == nil || o.Throughput > best.Throughput) {
+		if o.Excluded != "" {
+			continue
+		}
+		if best == nil || o.Throughput > best.Throughput*nearer ||
+			o.Throughput > best.Throughput/nearer && m.way(i) < m.way(best.leader) {
 			best = &o
 		}
 	}
 	return best
 }
+
+// nearer: of leaders whose throughput differs by less than this factor, that with the shortest way from clients is best.
+const nearer = 1.01
 
 // effort says how much a change costs: a handover least, a seal most. Of equal ones the simpler protocol costs less,
 // and one leader less than several, for whom all wait.

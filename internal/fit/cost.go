@@ -31,16 +31,22 @@ const (
 	busyLoop, busyCPU, busyApply, busyDisk = 0.5, 0.5, 0.5, 0.8
 	// A disk is busy with syncs at any load. It is full of bytes only if a sync has as many as these.
 	diskBytes = 128 << 10
-	// A link is full if what waits takes it this long, and is as many bytes.
+	// A link is full if what waits takes it this long, and is as many bytes, in as many reports one after the other: a
+	// burst waits for less than that. What it carries is what commands take of it by the model, if that is about the
+	// bytes that were sent: more is sent besides, and answers come late at first.
 	fullQueue      = 50 * time.Millisecond
 	fullQueueBytes = 64 << 10
+	fullReports    = 2
+	mostBesides    = 1.5
 	// A resource that is as busy is what limits the throughput.
 	nearFull = 0.85
 
 	// When a member is slow: its sync takes slowSync and slowTimes the others', or it has more entries to apply than
-	// slowUnapplied and those of a second, or the links of most others to it, and to it alone, are slowQueue behind.
-	slowSync      = 20 * time.Millisecond
+	// slowUnapplied and those of a second, or the links of most others to it, and to it alone, are slowQueue behind, or
+	// round trips to it take slowFar times as long as between others, and slowSync longer.
+	slowSync      = 50 * time.Millisecond
 	slowTimes     = 5
+	slowFar       = 2.5
 	slowUnapplied = 1000
 	slowQueue     = 250 * time.Millisecond
 	// Members answer alike within levelTimes, where shorter times than levelLeast are equal.

@@ -64,6 +64,7 @@ type state struct {
 	resting bool
 
 	load    *load // blended
+	waiting []waiting
 	links   []learned
 	recent  []sample
 	writes  []writes

@@ -15,7 +15,9 @@ func (m *model) known(d demand, learned []float64) limits {
 			}
 		}
 		if s := m.at(link, i); u.full() {
-			f[s] = units[s]
+			if f[s] = units[s]; u.out > mostBesides*f[s] || f[s] > 1.1*u.out {
+				f[s] = u.out
+			}
 		} else if i < len(learned) && learned[i] > 0 {
 			f[s] = max(learned[i], units[s])
 		}
@@ -42,11 +44,14 @@ func (m *model) units(d demand) []float64 {
 }
 
 // alike takes a resource that is not busy to carry as much as the best one of its kind that is, or as much as it does.
+// Those of slow members say nothing about others.
 func (m *model) alike(f limits, units []float64) {
 	for kind := range kinds {
 		most := 0.0
 		for i := range m.members {
-			most = max(most, f[m.at(kind, i)])
+			if m.members[i].slow == "" {
+				most = max(most, f[m.at(kind, i)])
+			}
 		}
 		for i := range m.members {
 			if s := m.at(kind, i); f[s] == 0 && most > 0 {
@@ -56,7 +61,7 @@ func (m *model) alike(f limits, units []float64) {
 	}
 }
 
-// full reports whether the member's links are: bytes wait that take them long.
+// full reports whether the member's links are: bytes wait that take them long, and did so in all of the last reports.
 func (u *usage) full() bool {
 	return u.queued >= fullQueueBytes && u.queued >= u.out*fullQueue.Seconds()
 }

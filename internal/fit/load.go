@@ -29,6 +29,7 @@ type member struct {
 	bytes, body float64
 	blind       float64 // share of commands that may take a lane
 	sync        float64 // time of a sync
+	syncs       float64 // a second
 	trip        []float64
 	used        usage
 }
@@ -78,7 +79,7 @@ func (m *member) take(r *Report, at func(protocol.MemberID) int) {
 	m.rate, m.inside = float64(a.Commands)/span, a.Waited.Seconds()/span
 	m.bytes, m.body = float64(a.Bytes)/span, float64(min(a.LargeBytes, a.Bytes))/span
 	m.blind = share(float64(a.Blind), float64(a.Commands))
-	m.sync = share(r.Disk.Time.Seconds(), float64(r.Disk.Syncs))
+	m.sync, m.syncs = share(r.Disk.Time.Seconds(), float64(r.Disk.Syncs)), float64(r.Disk.Syncs)/span
 	for _, t := range r.Trips {
 		if j := at(t.To); j >= 0 && t.To != r.Member && t.Time > 0 {
 			m.trip[j] = t.Time.Seconds()
@@ -122,6 +123,10 @@ func (l *load) complete() {
 			}
 		}
 	}
+}
+
+// judge finds the members that are slower than others.
+func (l *load) judge() {
 	for i := range l.members {
 		l.members[i].slow = l.slower(i)
 	}
@@ -140,13 +145,23 @@ func (l *load) slower(i int) string {
 	if !m.reported {
 		return ""
 	}
-	var syncs, waits []float64
+	var syncs, waits, trips, others []float64
 	for j := range l.members {
-		if o := &l.members[j]; j != i && o.reported {
-			syncs, waits = append(syncs, o.sync), append(waits, o.used.linger[i])
+		o := &l.members[j]
+		if j == i || !o.reported {
+			continue
+		}
+		syncs, waits = append(syncs, o.sync), append(waits, o.used.linger[i])
+		for k, trip := range o.trip {
+			switch {
+			case k == i:
+				trips = append(trips, known(trip))
+			case k != j && l.members[k].reported:
+				others = append(others, known(trip))
+			}
 		}
 	}
-	switch {
+	switch far, near := median(trips), median(others); {
 	case len(syncs) == 0:
 		return ""
 	case m.sync >= slowSync.Seconds() && m.sync > slowTimes*median(syncs):
@@ -155,6 +170,8 @@ func (l *load) slower(i int) string {
 		return fmt.Sprintf("%s has %.0f entries to apply", m.called(), m.used.unapplied)
 	case len(waits) > 1 && median(waits) > slowQueue.Seconds() && l.queues() == 1:
 		return fmt.Sprintf("links to %s are %s behind", m.called(), round(median(waits)))
+	case len(others) > 0 && !math.IsInf(far, 0) && far > slowFar*near && far > near+slowSync.Seconds():
+		return fmt.Sprintf("round trips to %s take %s, others %s", m.called(), round(far), round(near))
 	}
 	return ""
 }
@@ -251,13 +268,14 @@ const fewCommands = 50
 // blend makes what a member reports a part of itself, the rest of what it reported before.
 func (m *member) blend(b *member, part float64) {
 	blind, before := m.rate*m.blind, b.rate*b.blind
+	writing, wrote := m.sync*m.syncs, b.sync*b.syncs
 	for _, f := range []struct{ now, before *float64 }{
 		{&m.rate, &b.rate}, {&m.inside, &b.inside}, {&m.bytes, &b.bytes}, {&m.body, &b.body}, {&blind, &before},
-		{&m.sync, &b.sync}, {&m.used.loop, &b.used.loop}, {&m.used.loops, &b.used.loops},
+		{&writing, &wrote}, {&m.syncs, &b.syncs}, {&m.used.loop, &b.used.loop}, {&m.used.loops, &b.used.loops},
 		{&m.used.apply, &b.used.apply}, {&m.used.cpu, &b.used.cpu}, {&m.used.disk, &b.used.disk},
-		{&m.used.synced, &b.used.synced}, {&m.used.out, &b.used.out}, {&m.used.queued, &b.used.queued},
+		{&m.used.synced, &b.used.synced},
 	} {
 		*f.now = part*(*f.now) + (1-part)*(*f.before)
 	}
-	m.blind = min(1, share(blind, m.rate))
+	m.blind, m.sync = min(1, share(blind, m.rate)), share(writing, m.syncs)
 }

@@ -117,9 +117,6 @@ func (c *measured) load(from *shape) *load {
 		l.members = append(l.members, m)
 	}
 	l.members[0].used.loop = c.loop
-	if c.full {
-		l.members[0].used.queued, l.members[0].used.out = 1<<20, 1<<20
-	}
 	for i, line := range strings.Split(c.trips, "\n") {
 		for j, text := range strings.Fields(line) {
 			var ms float64
@@ -150,6 +147,11 @@ func (c *measured) load(from *shape) *load {
 		o.rate *= factor
 		o.bytes, o.body = o.bytes*o.rate, o.body*o.rate
 		l.rate, l.inside = l.rate+o.rate, l.inside+o.inside
+	}
+	if c.full {
+		u := &l.members[0].used
+		u.out = l.rate * float64(c.members-1) * (c.bytes + c.body)
+		u.queued = max(u.out, fullQueueBytes)
 	}
 	return l
 }

@@ -31,7 +31,7 @@ type world struct {
 //   - "load": lines "m1 [zone=Z] [rate=R] [inside=N] [size=B] [body=B] [large=SHARE] [blind=SHARE] [sync=D] [out=B]
 //     [queued=B] [loops=S,S] [apply=S] [cpu=S] [disk=S] [synced=B] [unapplied=N] [missing] [silent]"; members that are
 //     not named stay as they are. body is of each large command.
-//   - "costs": the costs of a new fitter.
+//   - "costs": the costs of a fitter after three seconds.
 //   - "step [N]": N seconds; prints the decision when anything but a number of seconds changes in it.
 //   - "carry": the wish is carried out.
 //   - "tune NAME=VALUE…": an operator changes the profile.
@@ -65,6 +65,10 @@ func (w *world) run(d *datadriven.TestData) (string, error) {
 	case "costs":
 		var f fit.Fitter
 		w.report()
+		for range 3 {
+			w.v.Now += time.Second
+			f.Step(&w.v)
+		}
 		return costs(&w.v, f.Step(&w.v).Costs), nil
 	case "step":
 		n := 1

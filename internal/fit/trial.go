@@ -3,6 +3,7 @@ package fit
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -69,7 +70,9 @@ const (
 
 // observe takes in a second's load.
 func (f *Fitter) observe(v *View, raw *load) {
+	f.linger(raw)
 	raw.blend(f.load)
+	raw.judge()
 	f.load = raw
 	if raw.lacking != "" || v.Changing {
 		return
@@ -97,17 +100,46 @@ func (f *Fitter) observe(v *View, raw *load) {
 	}
 }
 
+// waiting is what one report says of a member's links.
+type waiting struct {
+	id          protocol.MemberID
+	out, queued float64
+}
+
+// linger leaves of what waits for links only what has waited in all of the last reports, and of what was sent the mean.
+func (f *Fitter) linger(raw *load) {
+	for i := range raw.members {
+		m := &raw.members[i]
+		if m.reported {
+			f.waiting = append(f.waiting, waiting{m.ID, m.used.out, m.used.queued})
+		}
+		n, out := 0, 0.0
+		for _, w := range slices.Backward(f.waiting) {
+			if w.id == m.ID && n < fullReports {
+				n, out, m.used.queued = n+1, out+w.out, min(m.used.queued, w.queued)
+			}
+		}
+		if m.used.out = share(out, float64(n)); n < fullReports {
+			m.used.queued = 0
+		}
+	}
+	f.waiting = tail(f.waiting, fullReports*len(raw.members))
+}
+
 // tail is the end of a list.
 func tail[T any](all []T, n int) []T { return all[max(0, len(all)-n):] }
 
 func (f *Fitter) learn(k learned) {
-	for i := range f.links {
-		if f.links[i].id == k.id {
-			f.links[i] = k
-			return
+	kept := f.links[:0]
+	for _, o := range f.links {
+		if o.id == k.id && k.at-o.at < rememberIt { // another load may have filled them better
+			k.bytes = max(k.bytes, o.bytes)
+		}
+		if o.id != k.id && k.at-o.at < rememberIt {
+			kept = append(kept, o)
 		}
 	}
-	f.links = append(f.links, k)
+	f.links = append(kept, k)
 }
 
 // learnedBy is what links of each member carried, 0: it is not known.
