@@ -117,7 +117,7 @@ func (m *model) best(v *View, s *shape) (best *option) {
 	return best
 }
 
-// nearer: of leaders whose throughput differs by less than this factor, that with the shortest way from clients is best.
+// nearer: of leaders whose throughput differs by less than this factor, the one nearest to the clients is best.
 const nearer = 1.01
 
 // effort says how much a change costs: a handover least, a seal most. Of equal ones the simpler protocol costs less,
