@@ -32,7 +32,7 @@ type fitted struct {
 	weigh func(*fit.View, []fit.Cost) // guarded by mu
 }
 
-func newFitted(t *testing.T, mode FitMode) *fitted {
+func newFitted(t *testing.T, with func(*Options)) *fitted {
 	testsize.Long(t)
 	f := &fitted{t: t}
 	var members []Member
@@ -46,8 +46,9 @@ func newFitted(t *testing.T, mode FitMode) *fitted {
 	}
 	for i, m := range members {
 		o := Options{Self: m.ID, Cluster: 42, Dir: t.TempDir(), Members: members, Listeners: listeners[i : i+1],
-			Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond, Fit: mode,
+			Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
 			Logger: slog.New(slog.NewTextHandler(fittedLog{t}, nil))}
+		with(&o)
 		f.open(&o)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -79,7 +80,7 @@ func (f *fitted) open(o *Options) {
 	opt := c.replica(c.Listeners)
 	opt.Fitting.Every = 100 * time.Millisecond
 	opt.Fitting.Fitter = func() *fit.Fitter {
-		return &fit.Fitter{Patience: fit.Patience{Lasts: 300 * time.Millisecond, Waits: 300 * time.Millisecond},
+		return &fit.Fitter{Patience: fit.Patience{Lasts: 300 * time.Millisecond, Waits: 2 * time.Second},
 			Weigh: func(v *fit.View, costs []fit.Cost) {
 				f.mu.Lock()
 				defer f.mu.Unlock()
@@ -151,7 +152,7 @@ func (w fittedLog) Write(b []byte) (int, error) {
 
 // TestMembersAdvise: by default each member knows what the leader makes of what all of them measured.
 func TestMembersAdvise(t *testing.T) {
-	f := newFitted(t, "")
+	f := newFitted(t, func(*Options) {})
 	for _, n := range f.nodes {
 		var a Advice
 		require.Eventually(t, func() bool {
@@ -191,31 +192,34 @@ func TestMembersAdvise(t *testing.T) {
 	f.until("nothing is decided", func(s *Status) bool { return s.Fit.Mode == FitOff && s.Fit.At.IsZero() })
 }
 
-// TestALogFitsItself: what the fitter wishes for is done: another leader, another protocol of the same core, and one of
-// another core. The settings are kept.
+// TestALogFitsItself: what the fitter wishes for is done: another leader, of all instances, another protocol of the same
+// core, and one of another core. The settings are kept.
 func TestALogFitsItself(t *testing.T) {
-	f := newFitted(t, FitOn)
-	leader := f.leader()
-	f.wish(func(c *fit.Cost) bool { return c.Protocol == "raft" && c.Leader == leader%3+1 })
-	f.until("another member leads", func(s *Status) bool { return s.Leader() == leader%3+1 })
-
-	changes := func() (n uint64) {
-		for _, n0 := range f.nodes {
-			n += n0.Status().Fit.Changes
-		}
-		return n
-	}
-	require.Eventually(t, func() bool { return changes() == 1 }, fittedWithin, 10*time.Millisecond)
-	for i, name := range []string{"niagara", "iss", "raft"} {
-		f.wish(func(c *fit.Cost) bool { return c.Protocol == name })
-		f.until("the protocol is "+name, func(s *Status) bool { return s.Protocol == name && s.Fit.Mode == FitOn })
-		require.Eventually(t, func() bool { return changes() >= uint64(i+2) }, fittedWithin, 10*time.Millisecond)
+	for _, c := range []struct{ from, to string }{
+		{"raft", ""}, {"niagara", ""}, {"multi-paxos", ""}, {"raft", "niagara"}, {"raft", "iss"}, {"iss", "raft"},
+	} {
+		t.Run(c.from+" "+c.to, func(t *testing.T) {
+			f := newFitted(t, func(o *Options) { o.Protocol, o.Fit = Named(c.from), FitOn })
+			next := f.leader()%3 + 1
+			if c.to == "" {
+				f.wish(func(w *fit.Cost) bool { return w.Protocol == c.from && w.Leader == next })
+				f.until("another member leads all instances", func(s *Status) bool {
+					return !slices.ContainsFunc(s.Instances, func(i InstanceStatus) bool { return i.Leader != next })
+				})
+			} else {
+				f.wish(func(w *fit.Cost) bool { return w.Protocol == c.to })
+				f.until("it is another protocol", func(s *Status) bool { return s.Protocol == c.to && s.Fit.Mode == FitOn })
+			}
+			require.Eventually(t, func() bool {
+				return slices.ContainsFunc(f.nodes, func(n *Node) bool { return n.Status().Fit.Changes > 0 })
+			}, fittedWithin, 10*time.Millisecond)
+		})
 	}
 }
 
 // TestAFittersChangeUndoesNoOther: a wish that was computed on another profile than the active one is not carried out.
 func TestAFittersChangeUndoesNoOther(t *testing.T) {
-	f := newFitted(t, FitAdvise)
+	f := newFitted(t, func(*Options) {})
 	n := f.nodes[f.leader()-1]
 	p, err := n.Tune(t.Context(), Tuning{Set: map[string]string{"heartbeat-interval": "60"}})
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -109,5 +110,27 @@ func TestNothingIsMeasuredThatIsNotFitted(t *testing.T) {
 		for _, r := range c.running {
 			require.Nil(c.t, r.Status().Fit)
 		}
+	})
+}
+
+// TestChangesOfTheFitterAreCounted: those that were made, and of those the ones that take an earlier one back.
+func TestChangesOfTheFitterAreCounted(t *testing.T) {
+	var sent atomic.Int64
+	failed := errors.New("another profile is active")
+	inBubble(t, setting{size: 1, tune: func(o *Options) {
+		fits(protocol.FitOn, &sent)(o)
+		o.Fitting.Act = func(_ context.Context, _ *Replica, w *fit.Wish) error {
+			if w.Version > 1 {
+				return failed
+			}
+			return nil
+		}
+	}}, func(c *testCluster) {
+		c.leader()
+		r := c.running[1]
+		for _, w := range []fit.Wish{{Version: 1}, {Version: 1, TakesBack: true}, {Version: 2}} {
+			r.fitting.act(c.t.Context(), &w)
+		}
+		require.Equal(c.t, fit.Done{Changes: 2, TakenBack: 1}, r.Status().Fitted)
 	})
 }
