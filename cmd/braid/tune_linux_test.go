@@ -38,7 +38,9 @@ var tunings = []tuned{
 	{"niagara", []string{"--protocol=niagara", "--instances=3"}, []string{
 		"leaders=spread", "election-timeout=2s", "lease-reads=true", "leaders=together", "instances=4", "instances=2",
 	}},
-	{"multi-paxos", []string{"--protocol=multi-paxos"}, []string{"relays=2", "election-timeout=2s", "fit=off", "relays="}},
+	{"multi-paxos", []string{"--protocol=multi-paxos"}, []string{
+		"relays=2", "election-timeout=2s", "fit=off", "relays=0",
+	}},
 	{"iss", []string{"--protocol=iss"}, []string{"relays=2", "election-timeout=2s", "fit=off", "relays=0"}},
 }
 
