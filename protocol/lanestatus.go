@@ -1,5 +1,7 @@
 package protocol
 
+import "time"
+
 // LanesStatus is the core's view of lanes (docs/internals/lcr.md). Batches are counted since lanes were turned on last.
 type LanesStatus struct {
 	// Own is the lane of this incarnation of the member. Open: it can carry proposals, unless the member leads.
@@ -13,6 +15,11 @@ type LanesStatus struct {
 	Accepting  bool
 	// Fence: this member leads, and a membership change waits for a fence.
 	Fence bool
+	// ByLeader: the member's blind commands go to the leader, because that is shorter now. LaneTime is how long it
+	// took, recently, until its own disk and a quorum acknowledged what it put into its lane, and LeaderTime until what
+	// it sent to the leader was committed here; 0: not known.
+	ByLeader             bool
+	LaneTime, LeaderTime time.Duration
 	// Window is the maximal number of uncommitted bytes of one lane that are held.
 	Window int
 	// Lanes are all that are open or hold anything, sorted by member and incarnation.
@@ -42,4 +49,6 @@ type LaneCounts struct {
 	Missed uint64
 	// Refused counts proposals of this member for which its lane's window had no space.
 	Refused uint64
+	// ByLeader counts how often this member's blind commands began to go to the leader, because that was shorter.
+	ByLeader uint64
 }

@@ -65,6 +65,8 @@ func laneState(i status.Instance) string {
 		return "leads, and needs none"
 	case !l.Open:
 		return "not open"
+	case l.ByLeader:
+		return "open, the leader is nearer"
 	case !l.Accepting:
 		return "open, confirmed only"
 	default:

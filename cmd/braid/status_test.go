@@ -150,6 +150,7 @@ func TestStatusOfLanes(t *testing.T) {
 		"m3 2 4 5 6 m3: 25% of 1 KiB 3 KiB 5 B 0 B 0 B 8 9 open, accepts",
 		"m4 2 0 0 0 - 0 B 0 B 0 B 0 B 0 0 open, confirmed only",
 		"m5 0 0 0 0 - 0 B 0 B 0 B 0 B 0 0 not open",
+		"m7 2 0 0 0 - 0 B 0 B 0 B 0 B 0 0 open, the leader is nearer",
 	}, table(t, "FULLEST",
 		member("1", "leader", status.Lanes{Generation: 2, Accepting: true, Received: 3 << 10, Spared: 2 << 10, WholeGroups: 1,
 			WholeBytes: 1 << 10}),
@@ -158,7 +159,8 @@ func TestStatusOfLanes(t *testing.T) {
 			Missed: 8, Refused: 9,
 		}),
 		member("4", "follower", status.Lanes{Open: true, Generation: 2}),
-		member("5", "follower", status.Lanes{}), status.Member{Name: "raft", ID: "6", Ready: true}))
+		member("5", "follower", status.Lanes{}),
+		member("7", "follower", status.Lanes{Open: true, Accepting: true, Generation: 2, ByLeader: true}), status.Member{Name: "raft", ID: "6", Ready: true}))
 	require.Contains(t, table(t, "FULLEST", member("1", "leader", status.Lanes{Fence: true}))[1],
 		"a change of members waits for the fence")
 	require.Empty(t, table(t, "FULLEST", status.Member{Name: "raft", ID: "6", Ready: true}))

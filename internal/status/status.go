@@ -175,8 +175,10 @@ type Lanes struct {
 	Generation uint64 `json:"generation"`
 	Accepting  bool   `json:"accepting"`
 	Fence      bool   `json:"fence,omitempty"` // a membership change waits for a fence of this leader
-	Window     int    `json:"window_bytes"`    // of one lane
-	Lanes      []Lane `json:"lanes"`
+	// ByLeader: blind commands go to the leader, because that is shorter now.
+	ByLeader bool   `json:"by_leader,omitempty"`
+	Window   int    `json:"window_bytes"` // of one lane
+	Lanes    []Lane `json:"lanes"`
 	// Since the member started: bytes sent and received by lanes; bytes that this leader did not send because of
 	// signals; and bytes that it sent itself because a follower was missing them.
 	Sent        uint64 `json:"sent_bytes"`

@@ -20,6 +20,7 @@ func (r *Raft) propose(in *protocol.Propose) {
 		}
 	}
 	if r.role != protocol.Leader && r.leader != 0 && !r.closed() && !r.members.Removed(r.cfg.Self, r.commit) {
+		r.lanes.Forwarded(r.seeLanes(), entries)
 		r.forward(entries)
 		return
 	}

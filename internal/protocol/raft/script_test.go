@@ -452,6 +452,9 @@ func (s *script) status(id protocol.MemberID) {
 		s.out.WriteString("\n")
 	}
 	s.lanes(st.Lanes)
+	if l := st.Lanes; l != nil && l.ByLeader {
+		fmt.Fprintf(&s.out, "  blind commands go to %s\n", st.Routes[lane.Path].To)
+	}
 }
 
 func (s *script) lanes(l *protocol.LanesStatus) {
@@ -461,6 +464,10 @@ func (s *script) lanes(l *protocol.LanesStatus) {
 	fmt.Fprintf(&s.out, "  generation %d accepting %t fence %t", l.Generation, l.Accepting, l.Fence)
 	if l.Open {
 		fmt.Fprintf(&s.out, ", own lane %s accepted %d", l.Own, l.Accepted)
+	}
+	if l.LeaderTime > 0 {
+		fmt.Fprintf(&s.out, "\n  the lane takes %s, the leader %s, by the leader: %t", l.LaneTime, l.LeaderTime,
+			l.ByLeader)
 	}
 	fmt.Fprintf(&s.out, "\n  %+v\n", l.Counts)
 	for _, h := range l.Lanes {

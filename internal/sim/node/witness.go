@@ -13,6 +13,7 @@ import (
 
 var (
 	BodiesByLanes       = count.New("bodies_by_lanes", "bodies by lanes", count.Staged)
+	lanesLonger         = count.New("lanes_longer", "lanes longer than the path by the leader", count.Staged)
 	ElectionsWon        = count.New("elections", "elections")
 	jointConfigurations = count.New("joint_configurations", "joint configurations")
 	configurations      = count.New("configurations", "configurations")
@@ -255,6 +256,9 @@ func (c *Witness) changed() {
 		c.Part.Judges.Won = c.Latest.Term
 		w.Count(ElectionsWon)
 		c.Part.Judges.Led[c.Member.ID] = true
+	}
+	if l := c.Latest.Lanes; l != nil && l.ByLeader && (was.Lanes == nil || !was.Lanes.ByLeader) {
+		w.Count(lanesLonger)
 	}
 	w.Observer.Changed(c.Part, elected)
 	if w.Tracing() && (was.Role != c.Latest.Role || was.Term != c.Latest.Term || was.Leader != c.Latest.Leader) {

@@ -9,6 +9,7 @@ type Lanes struct {
 	Generation    uint64 `json:"generation"`
 	Accepting     bool   `json:"accepting"`
 	Fence         bool   `json:"fence,omitempty"`
+	ByLeader      bool   `json:"by_leader,omitempty"`
 	WindowBytes   int    `json:"window_bytes"`
 	Lanes         []Lane `json:"lanes"`
 	SentBytes     uint64 `json:"sent_bytes"`
@@ -37,7 +38,7 @@ func viewLanes(l *braid.LanesStatus) *Lanes {
 	c := &l.Counts
 	v := &Lanes{
 		Open: l.Open, Accepted: l.Accepted, Generation: l.Generation, Accepting: l.Accepting, Fence: l.Fence,
-		WindowBytes: l.Window, Lanes: make([]Lane, 0, len(l.Lanes)),
+		ByLeader: l.ByLeader, WindowBytes: l.Window, Lanes: make([]Lane, 0, len(l.Lanes)),
 		SentBytes: c.SentBytes, ReceivedBytes: c.ReceivedBytes, SparedBytes: c.SparedBytes,
 		WholeGroups: c.WholeGroups, WholeBytes: c.WholeBytes, Missed: c.Missed, Refused: c.Refused,
 	}

@@ -244,8 +244,7 @@ func (l *Lanes) Accept(v *View) {
 		return
 	}
 	o := &l.own
-	fenced := l.fence.number > o.gen && v.Settings.Mutant != MutantNoPromise
-	if len(o.ids) == 0 || !l.confirmed.open || o.gen != l.confirmed.gen || fenced {
+	if len(o.ids) == 0 || !l.counting(v) {
 		return
 	}
 	h := l.hold(o.lane)
@@ -274,6 +273,12 @@ func (l *Lanes) Accept(v *View) {
 	for o.accepted = max(o.accepted, h.base); o.accepted < to && o.proven(v, h, o.accepted+1); o.accepted++ {
 		v.Out.Accepted = append(v.Out.Accepted, h.batches[o.accepted-h.base].ID)
 	}
+}
+
+// counting reports whether acknowledgements count: the generation is active, and this member has not promised a fence.
+func (l *Lanes) counting(v *View) bool {
+	fenced := l.fence.number > l.own.gen && v.Settings.Mutant != MutantNoPromise
+	return l.confirmed.open && l.own.gen == l.confirmed.gen && !fenced
 }
 
 // countAnew begins to count acknowledgements under the generation active.

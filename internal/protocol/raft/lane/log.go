@@ -16,13 +16,14 @@ func (l *Lanes) Appended(e *protocol.Entry) {
 		if l.end.apply(e); e.Kind == protocol.EntryLane {
 			l.opened = append(l.opened, openedLane{e.Index, e.ID.Session})
 		}
+		l.own.shorter.sent.appended(e)
 	}
 }
 
 // Cut goes back to what the log says, which was cut.
 func (l *Lanes) Cut(log *raftlog.Log, given protocol.Index) {
 	if l != nil {
-		l.end, l.opened = l.confirmed.clone(), l.opened[:0]
+		l.end, l.opened, l.own.shorter.sent.index = l.confirmed.clone(), l.opened[:0], 0
 		for i := given + 1; i <= log.Last; i++ {
 			l.Appended(log.At(i))
 		}
@@ -103,6 +104,7 @@ func (l *Lanes) Settle(v *View) {
 		}
 	}
 	l.countAnew(v)
+	l.choose(v)
 	l.held = slices.DeleteFunc(l.held, func(h *heldLane) bool { return len(h.batches) == 0 && !l.known(h.lane) })
 }
 

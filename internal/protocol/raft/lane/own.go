@@ -43,6 +43,7 @@ type ownLane struct {
 	// gen is the generation under which acknowledgements are counted, and accepted how far the lane was said to be
 	// accepted.
 	gen, accepted uint64
+	shorter       shorter
 }
 
 // target is the member's view of another one to which it sends its lane.
@@ -104,6 +105,7 @@ func (l *Lanes) settledOlder(v *View) bool {
 type Route struct {
 	open, older, owes bool
 	opening           protocol.Term
+	byLeader, empty   bool
 }
 
 // Route is what routes depend on now.
@@ -111,7 +113,9 @@ func (l *Lanes) Route() Route {
 	if l == nil {
 		return Route{}
 	}
-	return Route{l.confirmed.of(l.own.lane) != nil, l.olderLane() != nil, l.Owes(), l.opening()}
+	by := l.own.shorter.byLeader
+	return Route{l.confirmed.of(l.own.lane) != nil, l.olderLane() != nil, l.Owes(), l.opening(), by,
+		by && len(l.own.ids) == 0}
 }
 
 // opening is how often lanes were turned off. What a lane had then and the log has not is proposed again.
@@ -127,6 +131,10 @@ func (l *Lanes) Routes(v *View) []protocol.Route {
 		return []protocol.Route{{}, {}}
 	case v.Role == protocol.Leader || !l.isOpen():
 		return []protocol.Route{leader, leader}
+	case l.own.shorter.byLeader && len(l.own.ids) > 0: // what is in the lane comes first
+		return []protocol.Route{leader, {}}
+	case l.own.shorter.byLeader:
+		return []protocol.Route{leader, leader}
 	}
 	return []protocol.Route{leader, {To: v.Settings.Self, Term: l.opening()}}
 }
@@ -134,7 +142,7 @@ func (l *Lanes) Routes(v *View) []protocol.Route {
 // Propose puts those proposals into the lane that may take it, and returns the others. Commands in the lane are
 // not proposed to a leader too: the leader finds it there.
 func (l *Lanes) Propose(v *View, in *protocol.Propose) []protocol.Entry {
-	open := v.Role != protocol.Leader && l.isOpen()
+	open := v.Role != protocol.Leader && l.isOpen() && !l.own.shorter.byLeader
 	if !open && len(l.own.ids) == 0 {
 		return in.Entries
 	}
@@ -185,6 +193,7 @@ func (l *Lanes) bring(v *View, h *heldLane, e *protocol.Entry, o *protocol.Propo
 		l.store(v, h, e)
 		l.own.ids[e.ID] = true
 		h.hasten(e.ID, o)
+		l.own.shorter.brought(v, h)
 	}
 }
 

@@ -17,6 +17,7 @@ func (l *Lanes) Status(v *View) *protocol.LanesStatus {
 		Own: l.own.lane, Open: l.isOpen(), Accepted: l.own.accepted, Generation: l.confirmed.gen,
 		Accepting: l.confirmed.open && l.fence.number <= l.confirmed.gen,
 		Fence:     l.lead.fence.change != nil, Window: v.window(), Counts: l.counts,
+		ByLeader: l.own.shorter.byLeader, LaneTime: l.own.shorter.lane, LeaderTime: l.own.shorter.leader,
 		Lanes: make([]protocol.LaneStatus, 0, max(len(l.confirmed.marks), len(l.held))),
 	}
 	for _, m := range l.confirmed.marks {
