@@ -341,13 +341,13 @@ func (h *Hosted) keepEarlier(b *intake.Batch, s Siblings) {
 }
 
 // HasPath reports whether the first instance has a path of its own for batches: this member's lane. Other instances
-// leave them to it.
+// leave them to it, also while the leader takes them, so that they stay in one order.
 func HasPath(s Siblings, path protocol.Path) bool {
 	if path == 0 || len(s.IDs()) == 1 {
 		return false
 	}
-	routes := s.Status(0).Routes
-	return int(path) < len(routes) && routes[path] != routes[0]
+	st := s.Status(0)
+	return int(path) < len(st.Routes) && (st.Routes[path] != st.Routes[0] || st.Lanes != nil && st.Lanes.ByLeader)
 }
 
 // Preferred is which of a member's instances should take its next batch.

@@ -94,6 +94,8 @@ func (l *Lanes) choose(v *View) {
 	}
 	timeout := v.Settings.ElectionTimeout
 	switch {
+	case s.byLeader && len(l.own.ids) > 0 && v.Now >= s.since+timeout: // what waits for the lane waits no longer
+		s.use(v, false)
 	case s.byLeader && v.Now >= s.since+s.stay:
 		s.use(v, false)
 		s.lane = 0
