@@ -12,11 +12,12 @@ import (
 // shorter is what a member measures of its lane and of the path by the leader, and which of both it uses.
 type shorter struct {
 	// lane is how long it took, recently, until the member's own disk and a quorum acknowledged a batch of its lane.
-	// leader is how long it took until a batch that went to the leader was committed here, under term. 0: not known.
-	lane, leader time.Duration
-	term         protocol.Term
-	inLane       inLane
-	sent         sent
+	// leader is how long it took until a batch that went to the leader was committed here, under term and last at
+	// heard. 0: not known.
+	lane, leader, heard time.Duration
+	term                protocol.Term
+	inLane              inLane
+	sent                sent
 	// byLeader: blind commands go to the leader, once the lane is empty. since is when that began or ended. It is for
 	// stay at most: then the lane is measured again.
 	byLeader    bool
@@ -40,7 +41,8 @@ type sent struct {
 }
 
 // How much longer the path in use must be for an election timeout, in parts of the other one, and for how many election
-// timeouts the leader's path is used before the lane is measured again: twice as many each time, up to mostStays.
+// timeouts the leader's path is used before the lane is measured again: twice as many each time, up to mostStays. What
+// was measured of the leader counts as long.
 const (
 	margin    = 5
 	firstStay = 10
@@ -85,14 +87,16 @@ func (l *Lanes) choose(v *View) {
 		return
 	}
 	l.measure(v)
+	timeout := v.Settings.ElectionTimeout
 	now, other, began := s.lane, s.leader, s.inLane.began
 	if s.byLeader {
 		now, other, began = s.leader, s.lane, s.sent.began
+	} else if v.Now > s.heard+firstStay*timeout {
+		other = 0 // the load may be another one now
 	}
 	if began > 0 {
 		now = max(now, v.Now+1-began)
 	}
-	timeout := v.Settings.ElectionTimeout
 	switch {
 	case s.byLeader && len(l.own.ids) > 0 && v.Now >= s.since+timeout: // what waits for the lane waits no longer
 		s.use(v, false)
@@ -137,7 +141,7 @@ func (l *Lanes) measure(v *View) {
 		}
 	}
 	if sent := &s.sent; sent.index > 0 && sent.index <= v.Given {
-		s.leader = mean(s.leader, v.Now+1-sent.began)
+		s.leader, s.heard = mean(s.leader, v.Now+1-sent.began), v.Now
 		sent.began, sent.index = 0, 0
 	}
 }
