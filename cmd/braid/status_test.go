@@ -160,7 +160,8 @@ func TestStatusOfLanes(t *testing.T) {
 		}),
 		member("4", "follower", status.Lanes{Open: true, Generation: 2}),
 		member("5", "follower", status.Lanes{}),
-		member("7", "follower", status.Lanes{Open: true, Accepting: true, Generation: 2, ByLeader: true}), status.Member{Name: "raft", ID: "6", Ready: true}))
+		member("7", "follower", status.Lanes{Open: true, Accepting: true, Generation: 2, ByLeader: true}),
+		status.Member{Name: "raft", ID: "6", Ready: true}))
 	require.Contains(t, table(t, "FULLEST", member("1", "leader", status.Lanes{Fence: true}))[1],
 		"a change of members waits for the fence")
 	require.Empty(t, table(t, "FULLEST", status.Member{Name: "raft", ID: "6", Ready: true}))
