@@ -27,6 +27,7 @@ type adminFlags struct {
 	timeout   time.Duration
 	tls       transport.TLSInfo
 	user      string
+	question  bool // nothing is changed
 }
 
 func (f *adminFlags) flags(fl *pflag.FlagSet) {
@@ -80,6 +81,8 @@ func (f *adminFlags) call(ctx context.Context, ask func(context.Context, grpc.Cl
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && f.question:
+		return fmt.Errorf("no answer within %v", f.timeout)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("no answer within %v: a change may have been made, or be made later; it may be repeated",
 			f.timeout)

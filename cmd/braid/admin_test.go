@@ -25,6 +25,9 @@ func TestNoAnswerInTime(t *testing.T) {
 		require.Equal(t, "braid "+command+": no answer within 50ms: a change may have been made, or be made later; "+
 			"it may be repeated\n", stderr)
 	}
+	_, stderr, code := call("advise", "--endpoints="+silent.Addr().String(), "--timeout=50ms")
+	require.Equal(t, exitFailed, code)
+	require.Equal(t, "braid advise: no answer within 50ms\n", stderr)
 }
 
 // TestAChangeAsksTheNextMember: a member that is down, is silent or has no leader does not end a change.

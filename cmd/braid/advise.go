@@ -21,8 +21,7 @@ import (
 func init() { commands = append(commands, newAdviseCommand) }
 
 func newAdviseCommand() *cobra.Command {
-	var f adminFlags
-	asJSON := false
+	f, asJSON := adminFlags{question: true}, false
 	cmd := &cobra.Command{
 		Use:   "advise",
 		Short: "Show which protocol, settings and leader would fit the load",
@@ -68,6 +67,7 @@ is 1 then.`,
 		},
 	}
 	f.flags(cmd.Flags())
+	cmd.Flags().Lookup("timeout").Usage = "time limit of the answer"
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
