@@ -192,8 +192,8 @@ func TestMembersAdvise(t *testing.T) {
 	f.until("nothing is decided", func(s *Status) bool { return s.Fit.Mode == FitOff && s.Fit.At.IsZero() })
 }
 
-// TestAFittersChangeUndoesNoOther: a wish that was computed on another profile than the active one is refused.
-// core, and one of another core. The settings are kept.
+// TestALogFitsItself: what the fitter wishes for is done: another leader, of all instances, another protocol of the
+// same core, and one of another core. The settings are kept.
 func TestALogFitsItself(t *testing.T) {
 	for _, c := range []struct{ from, to string }{
 		{"raft", ""}, {"niagara", ""}, {"multi-paxos", ""}, {"raft", "niagara"}, {"raft", "iss"}, {"iss", "raft"},
