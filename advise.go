@@ -96,6 +96,7 @@ type FitReport = fit.Report
 //	Commands   uint64
 //	Bytes      uint64        // of commands and their bodies
 //	Blind      uint64        // commands whose results are not needed, and that may take a lane
+//	Early      uint64        // those of them that ask to be answered when they are accepted in a lane
 //	Large      uint64        // commands with a body
 //	LargeBytes uint64        // bytes of these bodies
 //	Waited     time.Duration // the sum of the times from each proposal to its answer

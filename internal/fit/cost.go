@@ -159,9 +159,9 @@ func (m *model) path(s *shape, leader, i int) float64 {
 			return math.NaN()
 		}
 		through := each(func(acks int) float64 { return m.trip(i, leader) + m.quorum(leader, acks) })
-		if blind := m.members[i].blind; s.lanes && i != leader && blind > 0 {
+		if early := m.members[i].early; s.lanes && i != leader && early > 0 {
 			own := each(func(acks int) float64 { return m.quorum(i, acks) })
-			through = (1-blind)*through + blind*min(own, through)
+			through = (1-early)*through + early*min(own, through)
 		}
 		return through
 	}

@@ -28,6 +28,7 @@ type member struct {
 	// Bytes are those of all its clients' commands a second, and body those of large ones, which code cuts.
 	bytes, body float64
 	blind       float64 // share of commands that may take a lane
+	early       float64 // share of commands that are answered when they are accepted in a lane
 	sync        float64 // time of a sync
 	syncs       float64 // a second
 	trip        []float64
@@ -78,7 +79,8 @@ func (m *member) take(r *Report, at func(protocol.MemberID) int) {
 	a := &r.Asked
 	m.rate, m.inside = float64(a.Commands)/span, a.Waited.Seconds()/span
 	m.bytes, m.body = float64(a.Bytes)/span, float64(min(a.LargeBytes, a.Bytes))/span
-	m.blind = share(float64(a.Blind), float64(a.Commands))
+	m.blind = min(1, share(float64(a.Blind), float64(a.Commands)))
+	m.early = min(m.blind, share(float64(a.Early), float64(a.Commands)))
 	m.sync, m.syncs = share(r.Disk.Time.Seconds(), float64(r.Disk.Syncs)), float64(r.Disk.Syncs)/span
 	for _, t := range r.Trips {
 		if j := at(t.To); j >= 0 && t.To != r.Member && t.Time > 0 {
@@ -268,14 +270,17 @@ const fewCommands = 50
 // blend makes what a member reports a part of itself, the rest of what it reported before.
 func (m *member) blend(b *member, part float64) {
 	blind, before := m.rate*m.blind, b.rate*b.blind
+	early, sooner := m.rate*m.early, b.rate*b.early
 	writing, wrote := m.sync*m.syncs, b.sync*b.syncs
 	for _, f := range []struct{ now, before *float64 }{
 		{&m.rate, &b.rate}, {&m.inside, &b.inside}, {&m.bytes, &b.bytes}, {&m.body, &b.body}, {&blind, &before},
+		{&early, &sooner},
 		{&writing, &wrote}, {&m.syncs, &b.syncs}, {&m.used.loop, &b.used.loop}, {&m.used.loops, &b.used.loops},
 		{&m.used.apply, &b.used.apply}, {&m.used.cpu, &b.used.cpu}, {&m.used.disk, &b.used.disk},
 		{&m.used.synced, &b.used.synced},
 	} {
 		*f.now = part*(*f.now) + (1-part)*(*f.before)
 	}
-	m.blind, m.sync = min(1, share(blind, m.rate)), share(writing, m.syncs)
+	m.blind, m.early = min(1, share(blind, m.rate)), min(1, share(early, m.rate))
+	m.sync = share(writing, m.syncs)
 }

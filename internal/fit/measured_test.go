@@ -111,7 +111,7 @@ func (c *measured) load(from *shape) *load {
 	l := &load{leader: 0}
 	for i := range c.members {
 		m := member{Member: Member{ID: protocol.MemberID(i + 1), Present: true}, reported: true, sync: 0.001,
-			trip: make([]float64, c.members), bytes: c.bytes + c.body, body: c.body, blind: c.blind}
+			trip: make([]float64, c.members), bytes: c.bytes + c.body, body: c.body, blind: c.blind, early: c.blind}
 		m.inside, m.rate = c.clients[i%len(c.clients)], 1
 		m.used = usage{cpu: c.cpu, linger: make([]float64, c.members)}
 		l.members = append(l.members, m)

@@ -31,6 +31,8 @@ type Load struct {
 	Bytes    uint64 `json:"bytes"` // of commands and their bodies
 	// Blind are those commands whose results are not needed, and that may take a lane.
 	Blind uint64 `json:"blind,omitempty"`
+	// Early are those blind commands whose clients ask to be answered when they are accepted in a lane.
+	Early uint64 `json:"early,omitempty"`
 	// Large are those with a body, and LargeBytes the bytes of their bodies.
 	Large      uint64 `json:"large,omitempty"`
 	LargeBytes uint64 `json:"largeBytes,omitempty"`

@@ -28,7 +28,8 @@ type world struct {
 // TestScripts runs a cluster as the fitter sees it.
 //
 //   - "cluster NAME=VALUE…": a new one, led by m1. Lines: "trip DURATION" for all pairs, "trip m1 m2 DURATION".
-//   - "load": lines "m1 [zone=Z] [rate=R] [inside=N] [size=B] [body=B] [large=SHARE] [blind=SHARE] [sync=D] [out=B]
+//   - "load": lines "m1 [zone=Z] [rate=R] [inside=N] [size=B] [body=B] [large=SHARE] [blind=SHARE]
+//     [early=SHARE] [sync=D] [out=B]
 //     [queued=B] [loops=S,S] [apply=S] [cpu=S] [disk=S] [synced=B] [unapplied=N] [missing] [silent]"; members that are
 //     not named stay as they are. body is of each large command.
 //   - "costs": the costs of a fitter after three seconds.
@@ -167,10 +168,11 @@ func (w *world) readTrips(input string) error {
 func (w *world) load(words []string) error {
 	i := int(w.id(words[0])) - 1
 	m, r := &w.v.Members[i], &w.v.Reports[i]
-	rate, size, body, large, blind := float64(r.Asked.Commands), 100.0, 0.0, 0.0, 0.0
+	rate, size, body, large, blind, early := float64(r.Asked.Commands), 100.0, 0.0, 0.0, 0.0, 0.0
 	if n := r.Asked.Commands; n > 0 {
 		body, large = float64(r.Asked.LargeBytes)/max(1, float64(r.Asked.Large)), float64(r.Asked.Large)/rate
 		size, blind = float64(r.Asked.Bytes-r.Asked.LargeBytes)/rate, float64(r.Asked.Blind)/rate
+		early = float64(r.Asked.Early) / rate
 	}
 	for _, word := range words[1:] {
 		name, text, _ := strings.Cut(word, "=")
@@ -203,6 +205,8 @@ func (w *world) load(words []string) error {
 			large = number
 		case "blind":
 			blind = number
+		case "early":
+			blind, early = number, number
 		case "sync":
 			r.Disk.Syncs = 100
 			r.Disk.Time = took * time.Duration(r.Disk.Syncs)
@@ -228,6 +232,7 @@ func (w *world) load(words []string) error {
 	}
 	a := &r.Asked
 	a.Commands, a.Large, a.Blind = uint64(rate), uint64(rate*large), uint64(rate*blind)
+	a.Early = uint64(rate * early)
 	a.LargeBytes = uint64(float64(a.Large) * body)
 	a.Bytes = uint64(rate*size) + a.LargeBytes
 	return nil

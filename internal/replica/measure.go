@@ -85,6 +85,7 @@ func (m *measures) report(r *Replica, trips []fit.Trip) (report fit.Report, ok b
 func since(now, last intake.Asked) fit.Load {
 	return fit.Load{
 		Commands: now.Commands - last.Commands, Bytes: now.Bytes - last.Bytes, Blind: now.Blind - last.Blind,
+		Early: now.Early - last.Early,
 		Large: now.Large - last.Large, LargeBytes: now.LargeBytes - last.LargeBytes, Waited: now.Waited - last.Waited,
 	}
 }

@@ -13,6 +13,7 @@ type Asked struct {
 	Bytes    uint64 // of commands and their bodies
 	// Blind are those commands that may take a lane, also where the core has no lanes.
 	Blind             uint64
+	Early             uint64 // blind ones that ask to be answered when they are accepted
 	Large, LargeBytes uint64 // commands with a body, and the bytes of their bodies
 	// Waited is the sum of the times until the answers. A command counts as if it had come with the first one of its
 	// batch.
@@ -28,6 +29,7 @@ func (a *Asked) Count(now time.Duration, b *Batch) {
 	a.Commands += n
 	a.Bytes += uint64(b.bytes)
 	a.Blind += min(n, uint64(b.blind))
+	a.Early += min(n, uint64(b.early))
 	a.Waited += time.Duration(n) * (cmp.Or(b.AnsweredAt, now) - b.Born)
 	if b.Entry.BodySize > 0 {
 		a.Large++
@@ -39,5 +41,8 @@ func (a *Asked) Count(now time.Duration, b *Batch) {
 func (b *Batch) noteBlind(o *protocol.ProposeOptions) {
 	if o.Blind || o.Mode == protocol.ModeAccepted {
 		b.blind++
+	}
+	if o.Mode == protocol.ModeAccepted {
+		b.early++
 	}
 }

@@ -46,7 +46,7 @@ func TestAskedIsWhatWasAnswered(t *testing.T) {
 	add(p, protocol.ProposeOptions{})
 	add(p, protocol.ProposeOptions{Mode: protocol.ModeAccepted})
 	settle(5, 3)
-	require.Equal(t, Asked{Commands: 3, Bytes: 9, Blind: 2, Waited: 15}, asked)
+	require.Equal(t, Asked{Commands: 3, Bytes: 9, Blind: 2, Early: 1, Waited: 15}, asked)
 
 	// It has lanes.
 	p.Follow(protocol.Proposing{Path: func(o *protocol.ProposeOptions) protocol.Path {
@@ -57,14 +57,14 @@ func TestAskedIsWhatWasAnswered(t *testing.T) {
 	}})
 	add(q, protocol.ProposeOptions{Blind: true})
 	settle(7, 1)
-	require.Equal(t, Asked{Commands: 4, Bytes: 12, Blind: 3, Waited: 22}, asked)
+	require.Equal(t, Asked{Commands: 4, Bytes: 12, Blind: 3, Early: 1, Waited: 22}, asked)
 
 	body := NewBodyBatch([]byte("abc"), make([]byte, 700), ignore)
 	require.NoError(t, p.SetOptions(body, &protocol.ProposeOptions{Blind: true}))
 	_, err := p.AddBody(clock, body)
 	require.NoError(t, err)
 	settle(1, 1)
-	require.Equal(t, Asked{Commands: 5, Bytes: 715, Blind: 4, Large: 1, LargeBytes: 700, Waited: 23}, asked)
+	require.Equal(t, Asked{Commands: 5, Bytes: 715, Blind: 4, Early: 1, Large: 1, LargeBytes: 700, Waited: 23}, asked)
 
 	// Commands that were accepted have waited until then. What failed or was withdrawn does not count.
 	add(p, protocol.ProposeOptions{Blind: true})

@@ -30,8 +30,8 @@ type Batch struct {
 	Path    protocol.Path
 	// fits is Proposals.followed when Options became what the core uses.
 	fits uint32
-	// blind is how many of the commands may take a lane.
-	blind uint32
+	// blind is how many of the commands may take a lane, early how many of these ask to be answered when accepted.
+	blind, early uint32
 	// AnsweredAt is when the commands were accepted; 0: they have no answer before they are applied.
 	AnsweredAt time.Duration
 	// Answered: the core has promised to commit the commands, and their callers have that answer. They get no other
@@ -107,7 +107,7 @@ func (b *Batch) absorb(o *Batch) {
 	b.Entry.Payload = append(b.Entry.Payload, o.Entry.Payload...)
 	b.Entry.Count += o.Entry.Count
 	b.bytes += o.bytes
-	b.blind += o.blind
+	b.blind, b.early = b.blind+o.blind, b.early+o.early
 	b.Done = append(b.Done, o.Done...)
 	o.gone = true
 	if o.Options != nil {
