@@ -7,6 +7,10 @@ type limits []float64
 // each member's links carried when they were full.
 func (m *model) known(d demand, learned []float64) limits {
 	f, units := make(limits, kinds*len(m.members)), m.units(d)
+	best := 0.0
+	for _, bytes := range learned {
+		best = max(best, bytes)
+	}
 	for i := range m.members {
 		u := &m.members[i].used
 		scaled := func(kind int, busy, from float64) {
@@ -14,7 +18,8 @@ func (m *model) known(d demand, learned []float64) limits {
 				f[s] = units[s] / min(1, busy)
 			}
 		}
-		if s := m.at(link, i); u.full() {
+		burst := m.members[i].slow == "" && u.out < best/2 // links have carried twice as much
+		if s := m.at(link, i); u.full() && !burst {
 			if f[s] = units[s]; u.out > mostBesides*f[s] || f[s] > 1.1*u.out {
 				f[s] = u.out
 			}

@@ -237,6 +237,9 @@ func (f *Fitter) judge(v *View) (w *wanted, event string) {
 	case v.Mode != protocol.FitOn:
 		f.trial = nil
 		return nil, ""
+	case f.load.ailing() != "":
+		f.trial = nil
+		return nil, fmt.Sprintf("the change to %s is not measured: %s", t.called, f.load.ailing())
 	case len(f.recent) > 2 && !after.like(&t.before):
 		f.trial = nil
 		return nil, fmt.Sprintf("the change to %s stays: the load is another one, so it is not measured", t.called)

@@ -73,12 +73,12 @@ func (f *Fitter) restore(v *View, all []option) *wanted {
 	if now.led() || why == "" {
 		return nil
 	}
-	o := choose(all, f.load.leader, func(o *option) bool { return o.shape.led() && o.shape.code == now.code })
+	to := now.regrouped()
+	if !now.spread {
+		to = shape{protocol: raft, instances: 1}
+	}
+	o := choose(all, f.load.leader, func(o *option) bool { return o.shape == to })
 	if o == nil { // nothing is known of the load, as nothing may be answered any more
-		to := shape{protocol: raft, instances: 1}
-		if now.spread {
-			to = shape{protocol: niagara, instances: now.instances, code: now.code, k: now.k}
-		}
 		o = &option{shape: to, leader: -1, gain: 1, Cost: Cost{Candidate: Candidate{Protocol: to.protocol,
 			Settings: to.settings(now)}}}
 	}
