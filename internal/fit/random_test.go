@@ -123,8 +123,8 @@ func randomReport(r *rand.Rand, id protocol.MemberID, n int) fit.Report {
 	took := func(most time.Duration) time.Duration { return time.Duration(much(float64(most))) }
 	m := fit.Report{Member: id, Span: took(2 * time.Second), Apply: r.Float64() * 1.1, CPU: r.Float64(),
 		Unapplied: uint64(much(1e6))}
-	m.Asked = fit.Load{Commands: uint64(much(1e6)), Bytes: uint64(much(1e9)), Blind: uint64(much(1e6)), Early: uint64(much(1e6)),
-		Large: uint64(much(1e3)), LargeBytes: uint64(much(1e10)), Waited: took(time.Hour)}
+	m.Asked = fit.Load{Commands: uint64(much(1e6)), Bytes: uint64(much(1e9)), Blind: uint64(much(1e6)),
+		Early: uint64(much(1e6)), Large: uint64(much(1e3)), LargeBytes: uint64(much(1e10)), Waited: took(time.Hour)}
 	m.Disk = fit.Disk{Syncs: uint64(much(1e4)), Time: took(2 * time.Second), Bytes: uint64(much(1e9))}
 	for range r.Intn(5) {
 		m.Loops = append(m.Loops, r.Float64()*1.1)
