@@ -92,7 +92,7 @@ func (f *Fitter) restore(v *View, all []option) *wanted {
 func (f *Fitter) follows(v *View, all []option) *wanted {
 	now := &all[0]
 	l := f.load
-	if !now.shape.led() || l.leader < 0 || len(f.writes) < minute/2 {
+	if s := &now.shape; !s.led() || s.lanes && s.protocol == niagara || l.leader < 0 || len(f.writes) < minute/2 {
 		return nil
 	}
 	best := -1
