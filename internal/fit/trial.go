@@ -226,7 +226,8 @@ func (f *Fitter) follow(v *View) (event string) {
 	return ""
 }
 
-// judge measures a change some time after it was made, and takes it back if it did not gain half of what it promised.
+// judge measures a change some time after it was made, and takes it back if it did not gain half of what it promised,
+// and does not for some seconds more: it takes as long until a member is known to be slow.
 func (f *Fitter) judge(v *View) (w *wanted, event string) {
 	t := f.trial
 	if t == nil || v.Now-t.since < f.Patience.waits() {
@@ -259,7 +260,7 @@ func (f *Fitter) judge(v *View) (w *wanted, event string) {
 	set[common.FitAvoid.Name] = avoidNext(avoidText(v), t.key, v.Wall, f.Patience.avoids())
 	wish := &Wish{Candidate: Candidate{Protocol: t.from.protocol, Settings: set}, Version: v.Profile.Version,
 		Gain: share(1, gained), Reason: text, TakesBack: true}
-	return &wanted{wish: wish, shape: t.from, key: "back"}, ""
+	return &wanted{wish: wish, shape: t.from, key: "back", patience: f.Patience.lasts() / 2}, ""
 }
 
 // recall bounds what the model says of a candidate by what was measured under it with a load like today's.

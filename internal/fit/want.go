@@ -21,7 +21,10 @@ func (f *Fitter) want(v *View, all []option) (w *wanted, event string) {
 		}
 	}
 	if w = f.restore(v, all); w == nil {
-		if w, event = f.judge(v); w != nil || event != "" {
+		if w, event = f.judge(v); w != nil {
+			f.hold(w.key, v.Now)
+		}
+		if w != nil || event != "" {
 			return w, event
 		}
 		w = f.gain(v, all)
