@@ -93,18 +93,16 @@ func (f *Fitter) Step(v *View) Decision {
 		f.begin(v)
 	}
 	raw := measure(v)
-	var d Decision
-	d.Event = f.follow(v)
+	f.follow(v)
 	f.observe(v, raw)
 	all := f.options(v)
+	var d Decision
 	for i := range all {
 		d.Costs = append(d.Costs, all[i].Cost)
 	}
 	d.Avoids = v.avoided(all)
 	wanted, event := f.want(v, all)
-	if d.Event == "" {
-		d.Event = event
-	}
+	d.Event = event
 	if wanted == nil {
 		f.said = ""
 		return d

@@ -204,15 +204,15 @@ func (s *sample) like(o *sample) bool {
 }
 
 // follow notices that the profile, or what it says, has changed, and by whom.
-func (f *Fitter) follow(v *View) (event string) {
+func (f *Fitter) follow(v *View) {
 	now := shapeOf(v)
 	if v.Changing || v.Profile.Version == f.version && now == f.shape {
-		return ""
+		return
 	}
 	ours := f.issued != nil && now == f.issued.shape
 	if f.issued != nil && !ours && v.Now-f.issued.at < f.Patience.waits() {
 		f.version = v.Profile.Version // the change has several steps
-		return ""
+		return
 	}
 	if now != f.shape {
 		f.past = append(tail(f.past, 7), past{f.shape, leaderOf(v), v.Now, f.mean()})
@@ -223,7 +223,6 @@ func (f *Fitter) follow(v *View) (event string) {
 	}
 	f.issued, f.lasting, f.recent = nil, nil, nil
 	f.version, f.shape, f.changed, f.resting = v.Profile.Version, now, v.Now, true
-	return ""
 }
 
 // judge measures a change some time after it was made, and takes it back if it did not gain half of what it promised,
