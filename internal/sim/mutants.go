@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/fit"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
@@ -34,6 +35,7 @@ func mutants() (all []Mutant) {
 	for _, c := range registry.Cores() {
 		add(c.Name, c.Mutants)
 	}
+	add("fit", fit.Mutants[:])
 	add("order", order.Mutants[:])
 	add("member", member.Mutants[:])
 	add("wal", wal.Mutants[:])

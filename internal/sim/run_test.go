@@ -118,12 +118,14 @@ func TestSavedSeeds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/seeds")
 	require.NoError(t, err)
+	fitted := false
 	n, at, every := 0, 0, testsize.Pick(testsize.Seeds, 40, 8, 1)
 	for line := range strings.Lines(string(text)) {
 		var proto string
 		var nodes int
 		var seed uint64
 		if strings.HasPrefix(line, "#") {
+			fitted = fitted || strings.HasPrefix(line, "# With fitters")
 			continue
 		}
 		if at++; at%every > 0 {
@@ -132,6 +134,9 @@ func TestSavedSeeds(t *testing.T) {
 		_, err := fmt.Sscan(line, &proto, &nodes, &seed)
 		require.NoError(t, err, line)
 		o := fault.Options{Seed: seed, Nodes: nodes}
+		if !fitted {
+			o.Without = []string{"fit"}
+		}
 		proto, own, _ := strings.Cut(proto, "+")
 		if own != "" {
 			o.Own, err = setting.Parse(own)

@@ -103,6 +103,14 @@ func (l *Link) Leaves(now time.Duration, bytes int) (time.Duration, bool) {
 	return l.free, true
 }
 
+// Queued is how many bytes wait to leave the link.
+func (l *Link) Queued(now time.Duration) uint64 {
+	if l.rate == 0 || l.free <= now {
+		return 0
+	}
+	return uint64((l.free - now).Seconds() * float64(l.rate))
+}
+
 // Arrives returns the arrival time of a frame that would arrive at the given time if it were alone: no earlier than
 // the frame before it in the stream.
 func (l *Link) Arrives(stream uint32, at time.Duration) time.Duration {

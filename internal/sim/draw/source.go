@@ -56,6 +56,9 @@ func (s *Source) Of(seed uint64) Chance {
 	return Chance{rand.New(rand.NewPCG(seed^s.salt, s.stream))}
 }
 
+// Hashed returns the numbers of a seed and another number. They are the same each time.
+func Hashed(seed, number uint64) Chance { return Chance{rand.New(rand.NewPCG(seed, number))} }
+
 // Chances has the random numbers of one run, from all sources. It is for one goroutine.
 type Chances struct {
 	seed uint64

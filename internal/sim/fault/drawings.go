@@ -90,6 +90,7 @@ func DrawSettings(o *Options, rng *rand.Rand) Settings {
 	s.foundProfile(chance.From(firstProfiles))
 	s.foundSwitching()
 	s.drawOtherFlags(chance.From(otherFlagRuns))
+	s.foundFit()
 	return s
 }
 

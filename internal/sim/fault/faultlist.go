@@ -41,6 +41,7 @@ var Faults = []*Fault{
 	faultTune,
 	faultZone,
 	faultSwitch,
+	faultFit,
 }
 
 func init() {

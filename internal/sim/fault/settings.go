@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/internal/order"
@@ -39,6 +40,8 @@ type operatorSettings struct {
 	Tunes tuneSettings
 	// OneWay: during a story of straggle.go, clients write through its instance alone.
 	OneWay bool
+	// Unfitted: the log is not fitted to its load, whatever the seed draws.
+	Unfitted bool
 }
 
 // choose returns the settings that follow from the options.
@@ -64,6 +67,7 @@ func choose(o *Options) (s Settings) {
 		},
 		Faults: rates{},
 	}
+	s.Unfitted = slices.Contains(o.Without, faultFit.Name)
 	if kind, _ := p.Order(order.Kind(o.Order)); kind == order.KindSingle {
 		s.Single = true
 	}
@@ -94,7 +98,7 @@ func (s *Settings) String() string {
 	}
 	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() +
 		s.describeMeet() + s.describeAim() + s.describeEpochs() + s.describeTunes() + s.describeZones() +
-		s.describeOtherFlags() + s.describeSwitches()
+		s.describeOtherFlags() + s.describeSwitches() + s.describeFit()
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, "+
 		"cache %d, parallel append %t, pipeline %t, leases %t; %s\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,

@@ -51,7 +51,10 @@ const noSwitchMutant = switchMutants + "none"
 
 // Unbroken is the name of a mutant that breaks nothing, in runs like those of another mutant.
 func Unbroken(mutant string) string {
-	if strings.Contains(mutant, switchMutants) {
+	switch {
+	case strings.HasPrefix(mutant, fitMutants):
+		return noFitMutant
+	case strings.Contains(mutant, switchMutants):
 		return noSwitchMutant
 	}
 	return ""

@@ -73,6 +73,7 @@ func New(set Settings, rng *rand.Rand, out *world.Trace) *World {
 	}
 	w.History = history.New(&w.Base, &w.Orders)
 	w.Court = judge.NewCourt(set.Rules(), &w.Base)
+	w.Court.Fits = set.judgesOfFits()
 	w.Judge = w.Court.Check
 	for i := range set.Nodes {
 		w.Members = append(w.Members, node.NewMember(&w.Environment, protocol.MemberID(i+1)))

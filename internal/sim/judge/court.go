@@ -39,6 +39,8 @@ type Court struct {
 	Weave *check.Merge
 	// Profiles judges the settings that members share, as the first instance decides them.
 	Profiles *check.Profiles
+	// Fits judges the changes of fitters.
+	Fits Fits
 	// Executed is the last place up to which any member has applied the global log.
 	Executed Place
 

@@ -6,5 +6,6 @@
 //   - claim.go: claims of messages about disks. electorate.go: accepted proposals, when voters change.
 //   - globallog.go: positions in the global log, and its numbers of instances. operation.go: results of operations.
 //   - profile.go: the settings that members share. seal.go: the log continues in other instances.
+//   - fit.go: the changes of fitters.
 //   - snapshot.go: snapshots and derived sections at an index.
 package judge

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/braidlog/braid/protocol"
@@ -10,7 +11,7 @@ import (
 // and the others follow it, perhaps over several versions at once.
 func (c *Court) decideProfile(j *Instance, p *protocol.Profile) error {
 	if j == c.First {
-		return c.Profiles.Decide(p.Version, textOf(p))
+		return errors.Join(c.Profiles.Decide(p.Version, textOf(p)), c.Fits.decide(p))
 	}
 	if p.Version < j.profile {
 		return fmt.Errorf("P1: instance %d goes back from version %d of the profile to %d", j.ID, j.profile, p.Version)

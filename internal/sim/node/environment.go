@@ -32,6 +32,8 @@ type Environment struct {
 	Calm  bool // no more faults: the second phase
 	// OtherLineage is the lineage of another cluster of the same members, which some members joined; 0: none did.
 	OtherLineage uint64
+	// Fitters is how many fitters there were.
+	Fitters int
 }
 
 // Member returns the member with that id.

@@ -156,6 +156,8 @@ type Running struct {
 	cutAt   int64        // bytes applied in this incarnation when the newest snapshot was written
 	health  damage.DiskHealth
 	scrub   *damage.Scrub // nil: nothing is scrubbed
+
+	fitting *fitting // nil: nothing is fitted
 }
 
 // NewMember returns a member with an empty disk, which is not started.
@@ -178,7 +180,7 @@ func (m *Member) Crash() {
 	if !m.Up {
 		return
 	}
-	m.Up = false
+	m.Up, m.Down = false, m.Env.Now()
 	m.Env.Count(memberCrashes)
 	m.Life++ // the rest of this step then finds the member down
 	m.Disk = m.Disk.Crash(m.Env.Rand)
@@ -271,7 +273,7 @@ func (r *Running) Of(instance protocol.InstanceID) *MemberInstance {
 // Propose asks the member to replicate the command of an operation, with its body if it has one, and with options
 // unless these are nil. It puts the command into to. done is called once, unless the member stops first.
 func (m *Member) Propose(to commands, bytes []byte, op *history.Operation, o *protocol.ProposeOptions, done intake.Done) {
-	body := op.Body
+	body, done := op.Body, m.measured(bytes, op.Body, o, done)
 	m.Admit(func() {
 		if m.Env.Set.Shortage > 0 && m.refuses() {
 			done(nil, errLowDisk)
@@ -319,6 +321,10 @@ func (m *Member) syncTime() time.Duration {
 	}
 	if m.Late {
 		d *= Late
+	}
+	if m.fitting != nil {
+		m.fitting.disk.Syncs++
+		m.fitting.disk.Time += d
 	}
 	return d
 }

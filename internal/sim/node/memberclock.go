@@ -14,7 +14,8 @@ type process struct {
 	ID  protocol.MemberID
 
 	Up   bool
-	Life int // changes with each start and stop; callbacks of another incarnation do nothing
+	Down time.Duration // when it stopped last
+	Life int           // changes with each start and stop; callbacks of another incarnation do nothing
 
 	// The clock: local time is offset + rate·global time.
 	Offset time.Duration

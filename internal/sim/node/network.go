@@ -67,6 +67,9 @@ func (w *Environment) transmit(m *protocol.Message, stream uint32, frame []byte)
 		return true
 	}
 	at := w.Now()
+	if f := w.Member(m.From).fitting; f != nil {
+		f.sent[m.To] += uint64(len(frame))
+	}
 	if stream >= instance.AsideStream {
 		w.Count(messagesAside)
 	} else if leaves, ok := l.Leaves(w.Now(), len(frame)); ok {

@@ -1,7 +1,11 @@
 package node
 
 import (
+	"time"
+
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -28,6 +32,9 @@ type Observer interface {
 	Loses(m *protocol.Message) bool
 	// Misses reports whether a member gets no messages of an instance.
 	Misses(id protocol.MemberID, instance protocol.InstanceID) bool
+	// Fits has an operation executed for a change that a member's fitter makes. It calls then with the result, or with
+	// ErrWithdrawn when patience has elapsed.
+	Fits(m *Member, change *judge.Fitted, op *cluster.Operation, patience time.Duration, then func(error))
 	// WouldAsk reports whether a requested membership change may be executed.
 	WouldAsk(m *Member, changes []protocol.Change) bool
 }

@@ -76,6 +76,7 @@ func (m *Member) Start() error {
 	}
 	m.hear()
 	m.tickLater(m.Env.Between(0, m.Own.Tick))
+	m.beginFitting()
 	return nil
 }
 

@@ -32,6 +32,7 @@ type Settings struct {
 	DiskSettings
 	MemberSettings
 	foundingSettings
+	Fit FitSettings
 
 	Core   protocol.Settings // of every instance, without Self and Instance
 	Bodies BodySettings
