@@ -162,15 +162,6 @@ func (o *option) wish(v *View, reason string) *Wish {
 	return &Wish{Candidate: o.Candidate, Version: v.Profile.Version, Gain: o.gain, Reason: reason}
 }
 
-// called is the candidate as people read it.
-func (o *option) called(l *load) string {
-	leader := ""
-	if o.leader >= 0 && o.shape.led() && o.leader != l.leader {
-		leader = l.members[o.leader].called()
-	}
-	return o.describe(leader)
-}
-
 func leaderOf(v *View) protocol.MemberID {
 	if len(v.Leaders) == 0 {
 		return 0

@@ -77,7 +77,7 @@ var hints = map[string]uint64{
 	"tune-promise-decided": 29, "iss-promise-forgets": 75,
 	"seal-begin-unclosed": 2, "seal-ends-unnamed": 3, "seal-snapshot-by-index": 19, "seal-numbered-again": 5,
 	"seal-forgets-sessions": 5, "seal-unanswered": 13,
-	"fit-any-version": 20, "fit-forgets": 83, "fit-hasty": 6, "fit-member-missing": 19,
+	"fit-any-version": 115, "fit-forgets": 45, "fit-hasty": 6, "fit-member-missing": 18,
 	"seal-number-again": 8, "seal-lanes-open": 19,
 }
 
