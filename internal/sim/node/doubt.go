@@ -16,7 +16,8 @@ type Doubt struct {
 
 // hears reports whether a member may receive a message. In doubt, it receives only heartbeats of the leader that
 // knows: entries that this leader sends again could complete the copy first. A heartbeat that names more than the
-// copy has ends the doubt, unless power is lost before the member has recorded it.
+// copy has ends the doubt, unless power is lost before the member has recorded it. Nothing ends it behind a seal that
+// the copy does not have: there the member could get what it forgot before it is told of it.
 func (m *Member) hears(msg *protocol.Message) bool {
 	d := m.Doubt
 	if d == nil {
@@ -28,7 +29,7 @@ func (m *Member) hears(msg *protocol.Message) bool {
 	if msg.From != d.Leader.ID || !heartbeat || msg.Term != d.Term && !j.Core.Judged.ManyLead {
 		return false
 	}
-	if acked > d.Last {
+	if acked > d.Last && m.Of(msg.Instance) != nil { // an instance behind a seal that it has not begun tells it nothing
 		m.Env.Tracef("%s is told that it acknowledged %d", m.ID, acked)
 		m.endDoubt()
 	}
