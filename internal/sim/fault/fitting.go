@@ -75,7 +75,8 @@ func (s *Settings) drawFit(d draw.Chance) {
 	}
 }
 
-// foundFit gives a log that is fitted its choice, and a profile that says so.
+// foundFit gives a log that is fitted its choice, and a profile that says so. Settings that no server begins with, as
+// an order that the protocol's name does not say, have no choice: then nothing is fitted.
 func (s *Settings) foundFit() {
 	if s.Fit.Second == 0 {
 		return
@@ -83,7 +84,8 @@ func (s *Settings) foundFit() {
 	v := common.Instances.Set(s.Profile.Values, s.Instances)
 	choice, err := s.Protocol.Choose(v, s.Nodes)
 	if err != nil {
-		panic(fmt.Sprintf("the settings of a run that is fitted: %v", err))
+		s.Fit, s.Faults[faultFit] = node.FitSettings{}, 0
+		return
 	}
 	s.Fit.Choice = choice
 	s.Profile.Values = common.Fit.Set(choice.Profile(), protocol.FitOn)
