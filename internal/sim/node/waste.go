@@ -163,7 +163,8 @@ func (w *Environment) hampered(m *Member) bool {
 // snapshots. Entries that the leader cannot read are of no use to the member: the leader may cut after them.
 func (u *waste) cuts(c *Witness, index protocol.Index) error {
 	s := c.Member.Own
-	if c.Latest.Role != protocol.Leader || s.Instances > 0 || s.Durable || index <= c.Member.health.Harmed(c.Part.Instance) {
+	several := s.Instances > 0 || len(c.Member.InForce) > 1 // one snapshot is for all of them then
+	if c.Latest.Role != protocol.Leader || several || s.Durable || index <= c.Member.health.Harmed(c.Part.Instance) {
 		return nil
 	}
 	slack := 12*int64(s.SnapshotBytes) + 2*int64(s.Padding+s.BatchBytes+s.Bodies.Max)
