@@ -133,10 +133,7 @@ func TestSavedSeeds(t *testing.T) {
 		}
 		_, err := fmt.Sscan(line, &proto, &nodes, &seed)
 		require.NoError(t, err, line)
-		o := fault.Options{Seed: seed, Nodes: nodes}
-		if !fitted {
-			o.Without = []string{"fit"}
-		}
+		o := fault.Options{Seed: seed, Nodes: nodes, Fitted: fitted}
 		proto, own, _ := strings.Cut(proto, "+")
 		if own != "" {
 			o.Own, err = setting.Parse(own)

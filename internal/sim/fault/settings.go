@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/braidlog/braid/internal/order"
@@ -67,7 +66,7 @@ func choose(o *Options) (s Settings) {
 		},
 		Faults: rates{},
 	}
-	s.Unfitted = slices.Contains(o.Without, faultFit.Name)
+	s.Unfitted = !o.Fitted
 	if kind, _ := p.Order(order.Kind(o.Order)); kind == order.KindSingle {
 		s.Single = true
 	}
