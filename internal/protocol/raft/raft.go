@@ -167,7 +167,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 			r.lanes.DropStale(r.seeLanes())
 		}
 	}
-	role, term, leader, confAt, route := r.role, r.term, r.leader, r.members.At, r.lanes.Route()
+	role, term, leader, changes, route := r.role, r.term, r.leader, r.members.Changes, r.lanes.Route()
 	seal := r.seals.State(r.commit)
 	r.handle(in)
 	r.unpark()
@@ -179,8 +179,8 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	}
 	r.disk.End(r.log.Last, now)
 	r.log.Drop(r.disk.Settled())
-	if role != r.role || term != r.term || leader != r.leader || confAt != r.members.At || route != r.lanes.Route() ||
-		seal != r.seals.State(r.commit) {
+	if role != r.role || term != r.term || leader != r.leader || changes != r.members.Changes ||
+		route != r.lanes.Route() || seal != r.seals.State(r.commit) {
 		out.Changed = true
 	}
 	r.out.Effects = nil

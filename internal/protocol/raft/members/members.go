@@ -17,6 +17,8 @@ type Configs struct {
 	Config *protocol.Config
 	At     protocol.Index
 	Voters quorum.Set
+	// Changes counts how often another configuration became active. Its entry may have the index of the one before.
+	Changes uint64
 	// Seat is the place of this instance among those active, from 0; see protocol.Place.
 	Seat int
 	// Others are the members that other instances have, ascending; see protocol.Retain.
@@ -51,6 +53,7 @@ func (c *Configs) Append(at protocol.Index, next protocol.Config) error {
 		return err
 	}
 	c.all = append(c.all, config{at, next, s})
+	c.Changes++
 	c.activate()
 	return nil
 }
@@ -65,6 +68,7 @@ func (c *Configs) Cut(from protocol.Index) bool {
 		return false
 	}
 	c.all = c.all[:n]
+	c.Changes++
 	c.activate()
 	return true
 }
@@ -87,6 +91,7 @@ func (c *Configs) Install(base *protocol.Base) error {
 		return err
 	}
 	c.all = append(c.all[:0], config{base.Index, base.Config, s})
+	c.Changes++
 	c.activate()
 	return nil
 }
