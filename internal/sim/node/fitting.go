@@ -261,6 +261,9 @@ func (f *fitting) view() *fit.View {
 // step has the fitter decide.
 func (f *fitting) step() {
 	w, v := f.m.Env, f.view()
+	if w.Calm && v.Mode == protocol.FitOn {
+		v.Mode = protocol.FitAdvise // no change is made any more
+	}
 	d := f.fitter.Step(v)
 	if d.Event != "" {
 		w.Tracef("%s   fitter: %s", f.m.ID, d.Event)

@@ -163,12 +163,12 @@ func (u *fulfilment) end(err error) {
 }
 
 // judgeMissing checks that no change is made while a voter is down, for longer than reports of it count, unless the
-// change restores service.
+// change restores service. A process that was paused takes in then what came meanwhile.
 func (f *fitting) judgeMissing(wish *fit.Wish) error {
 	w, config := f.m.Env, f.m.Applier.Config()
-	long := (fresh+2)*f.set.Second + 4*(w.Set.DelayMax+w.Set.Farthest)
+	long := 5*f.set.Second + 4*(w.Set.DelayMax+w.Set.Farthest)
 	for _, id := range config.Voters() {
-		if o := w.Member(id); !wish.Restores && !o.Up && w.Now()-o.Down > long {
+		if o := w.Member(id); !wish.Restores && !o.Up && w.Now()-max(o.Down, f.m.Still()) > long {
 			return fmt.Errorf("F4: makes a change while %s is missing", id)
 		}
 	}

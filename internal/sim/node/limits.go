@@ -20,7 +20,7 @@ func (m *Member) JudgeLogSize() error {
 	// A compaction moves cells of an eighth of the bytes that were written since the last one, and the other cells keep
 	// the log long. They may be replaced by now, without a compaction since.
 	limit += 8 * max(m.CellBytes, m.Log.CellBytes())
-	limit *= int64(max(len(m.InForce), s.Instances)) // the logs of retired instances stay
+	limit *= int64(max(len(m.InForce), s.Instances, m.ended)) // the logs of retired instances stay
 	switch {
 	case m.Env.Set.ByKey():
 		// A command is written to a cell at its preaccept, at the promise of another ballot and at its decision, and then

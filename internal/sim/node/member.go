@@ -158,6 +158,9 @@ type Running struct {
 	scrub   *damage.Scrub // nil: nothing is scrubbed
 
 	fitting *fitting // nil: nothing is fitted
+	// ended is the most instances of which the log knew at a tick, where operators change the protocol: those behind a
+	// seal are forgotten later, and a start rewrites what is left of each.
+	ended int
 }
 
 // NewMember returns a member with an empty disk, which is not started.
@@ -213,6 +216,9 @@ func (m *Member) tick() {
 		return
 	}
 	m.Env.Observer.Ticked(m)
+	if m.Env.Set.Switches {
+		m.ended = max(m.ended, len(m.Log.Instances()))
+	}
 	m.greet()
 	m.tickLater(time.Duration(float64(m.Own.Tick) / m.rate))
 }

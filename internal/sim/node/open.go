@@ -41,7 +41,8 @@ func (m *Member) Start() error {
 		return err
 	}
 	m.Lives = dir.Own.Incarnation
-	r := &Running{Began: m.Env.Now(), Machines: machines, dir: dir, Log: dir.Log, Snaps: dir.Snapshots, session: dir.Session()}
+	r := &Running{Began: m.Env.Now(), Machines: machines, dir: dir, Log: dir.Log, Snaps: dir.Snapshots,
+		session: dir.Session(), ended: len(dir.Instances.Retired())}
 	dir.Register.Mutant = m.Env.Set.MutantName()
 	r.who, r.Handshakes = dir.Own.Who(), cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{m, dir})
 	r.Handshakes.Mutant = m.Env.Set.MutantName()
