@@ -197,7 +197,7 @@ func (n *Node) fitMode(s *replica.Status) FitMode {
 func fitStatus(s *replica.Status, mode FitMode) FitStatus {
 	out := FitStatus{Mode: mode, Changes: s.Fitted.Changes, TakenBack: s.Fitted.TakenBack}
 	if known := advised(s); known != nil && mode != FitOff {
-		out.At, out.Wish, out.Waits = known.At, cloneWish(known.Decision.Wish), known.Decision.Waits
+		out.At, out.Wish, out.Waits = time.UnixMilli(known.At), cloneWish(known.Decision.Wish), known.Decision.Waits
 	}
 	return out
 }
@@ -206,7 +206,7 @@ func fitStatus(s *replica.Status, mode FitMode) FitStatus {
 func newAdvice(p *fit.Published) Advice {
 	d := &p.Decision
 	a := Advice{
-		By: p.By, At: p.At, Mode: p.Mode, Version: p.Version, Wish: cloneWish(d.Wish), Waits: d.Waits,
+		By: p.By, At: time.UnixMilli(p.At), Mode: p.Mode, Version: p.Version, Wish: cloneWish(d.Wish), Waits: d.Waits,
 		Costs: slices.Clone(d.Costs), Avoids: slices.Clone(d.Avoids), Reports: slices.Clone(p.Reports),
 	}
 	for i := range a.Costs {

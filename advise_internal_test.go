@@ -16,7 +16,7 @@ import (
 func published() *fit.Published {
 	iss := fit.Candidate{Protocol: "iss", Settings: map[string]string{"relays": "2"}}
 	return &fit.Published{
-		By: 1, At: time.UnixMilli(5000), Mode: protocol.FitOn, Version: 3,
+		By: 1, At: 5000, Mode: protocol.FitOn, Version: 3,
 		Decision: fit.Decision{
 			Costs: []fit.Cost{
 				{Candidate: fit.Candidate{Protocol: "raft", Leader: 1}, Throughput: 100, Limit: "round trips"},
@@ -35,11 +35,11 @@ func TestAdviceIsTheCallersOwn(t *testing.T) {
 	a, err := adviceOf(&s, FitOn)
 	require.NoError(t, err)
 	want := published()
-	require.Equal(t, Advice{By: 1, At: want.At, Mode: FitOn, Version: 3, Costs: want.Decision.Costs,
+	require.Equal(t, Advice{By: 1, At: time.UnixMilli(want.At), Mode: FitOn, Version: 3, Costs: want.Decision.Costs,
 		Wish: want.Decision.Wish, Waits: "changed 10s ago", Avoids: want.Decision.Avoids, Reports: want.Reports}, a)
 	short := fitStatus(&s, FitOn)
-	require.Equal(t, FitStatus{Mode: FitOn, At: want.At, Wish: want.Decision.Wish, Waits: "changed 10s ago", Changes: 2,
-		TakenBack: 1}, short)
+	require.Equal(t, FitStatus{Mode: FitOn, At: time.UnixMilli(want.At), Wish: want.Decision.Wish,
+		Waits: "changed 10s ago", Changes: 2, TakenBack: 1}, short)
 	a.Costs[1].Settings["relays"], a.Avoids[0].Settings["relays"], a.Wish.Settings["relays"] = "9", "9", "9"
 	short.Wish.Settings["relays"], short.Wish.Gain = "9", 9
 	a.Reports[0].Loops[0], a.Reports[0].Trips[0].To, a.Reports[0].Links[0].To = 9, 9, 9

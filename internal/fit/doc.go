@@ -3,6 +3,7 @@
 // each possible profile would cost, which change it wishes for, and whether to make the change now.
 //
 //   - report.go: what a member measures.
+//   - heard.go: the newest reports of all members.
 //   - view.go: what the fitter knows of the cluster.
 //   - wish.go: what it decides.
 //   - published.go: what it decides, as all members know it.

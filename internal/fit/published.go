@@ -1,17 +1,13 @@
 package fit
 
-import (
-	"time"
-
-	"github.com/braidlog/braid/protocol"
-)
+import "github.com/braidlog/braid/protocol"
 
 // Published is the newest decision of the member that leads the global log, and what it rests on. A member that sends
 // the leader its report is answered with it, as JSON.
 type Published struct {
-	// By is the member that decided, At when, by its clock.
+	// By is the member that decided, At when, by its wall clock in Unix milliseconds.
 	By protocol.MemberID `json:"by"`
-	At time.Time         `json:"at"`
+	At int64             `json:"at"`
 	// Mode is the setting fit, and Version that of the active profile, when it was decided.
 	Mode     protocol.Fit `json:"mode"`
 	Version  uint64       `json:"version"`

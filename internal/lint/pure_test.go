@@ -9,7 +9,8 @@ import (
 )
 
 // pure are the packages whose behavior depends on their inputs alone.
-var pure = []string{"protocol", "internal/protocol", "internal/order", "internal/member", "internal/mutant"}
+var pure = []string{"protocol", "internal/protocol", "internal/order", "internal/member", "internal/fit",
+	"internal/mutant"}
 
 // quiet are the packages that the simulator runs unchanged: they read no clock and start nothing.
 var quiet = append([]string{"internal/datadir"}, pure...)

@@ -37,8 +37,7 @@ func (l *eventLoop) carry(t *instance.Turn) {
 		l.submit(t.Persist, t.Seq)
 	}
 	for _, b := range t.Accepted {
-		b.AnsweredAt = l.r.now()
-		b.Accept()
+		b.Accept(l.r.now())
 	}
 	if len(t.Commit.Entries) > 0 {
 		l.commit(t.Commit)

@@ -34,7 +34,6 @@ func (c *Client) ProposeAsync(command, body []byte, done intake.Done) error {
 func (c *Client) settled(b *intake.Batch) {
 	p := c.r.proposer
 	p.mu.Lock()
-	p.asked.Count(p.clock(), b)
 	fresh, unproposed, err := c.queue.Settled(p.clock, b)
 	p.mu.Unlock()
 	if fresh {

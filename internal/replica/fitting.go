@@ -36,22 +36,13 @@ type fitting struct {
 
 	mu     sync.Mutex
 	trips  map[protocol.MemberID]*trips
-	heard  map[protocol.MemberID]heardReport
+	heard  fit.Heard
 	answer []byte // to reports: what this member has published; nil: it does not lead
 
 	// Of the goroutine alone:
 	measures measures
 	fitter   *fit.Fitter // nil: another member leads, or none has led yet
 }
-
-// heardReport is the newest report of a member, and when it came.
-type heardReport struct {
-	fit.Report
-	at time.Duration
-}
-
-// freshFor is for how many reports' time a report counts.
-const freshFor = 3
 
 func newFitting(r *Replica) *fitting {
 	f := &fitting{r: r, how: r.opt.Fitting}
@@ -65,7 +56,7 @@ func (f *fitting) reset() {
 	f.published.Store(nil)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.trips, f.heard, f.answer = map[protocol.MemberID]*trips{}, map[protocol.MemberID]heardReport{}, nil
+	f.trips, f.heard, f.answer = map[protocol.MemberID]*trips{}, fit.Heard{}, nil
 }
 
 func (f *fitting) every() time.Duration {
@@ -102,20 +93,18 @@ func (f *fitting) tick() {
 		f.hear(report)
 		f.tell(&report)
 	}
-	switch leader, changing := f.look(); {
+	switch leader, operates := f.look(); {
 	case leader != 0 && leader != r.opt.Self:
 		f.follow()
 	case leader == r.opt.Self && ok:
-		f.step(changing || f.acting.Load())
+		f.step(operates || f.acting.Load())
 	}
 }
 
-// look returns which member leads the global log, 0 if none is known, and whether some change is in progress.
-func (f *fitting) look() (leader protocol.MemberID, changing bool) {
-	f.r.readView(func(v *cluster.MemberView) {
-		leader, changing = v.Lead().Leader, v.Changing() || f.r.operations.Open() > 0
-	})
-	return leader, changing
+// look returns which member leads the global log, 0 if none is known, and whether this one carries out an operation.
+func (f *fitting) look() (leader protocol.MemberID, operates bool) {
+	f.r.readView(func(v *cluster.MemberView) { leader, operates = v.Lead().Leader, f.r.operations.Open() > 0 })
+	return leader, operates
 }
 
 // follow ends the member's own decisions, because another member leads.
@@ -140,7 +129,7 @@ func (f *fitting) step(changing bool) {
 	if d.Event != "" {
 		r.log.Info("fitting the log to its load", "event", d.Event)
 	}
-	f.publish(&fit.Published{By: r.opt.Self, At: time.Now(), Mode: v.Mode, Version: v.Profile.Version, Decision: d,
+	f.publish(&fit.Published{By: r.opt.Self, At: v.Wall, Mode: v.Mode, Version: v.Profile.Version, Decision: d,
 		Reports: v.Reports})
 	if d.Wish != nil && d.Waits == "" && v.Mode == protocol.FitOn && f.acting.CompareAndSwap(false, true) {
 		r.spawn(func(ctx context.Context) { f.act(ctx, d.Wish) })

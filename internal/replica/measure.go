@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/fit"
-	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/sys"
 	"github.com/braidlog/braid/protocol"
 )
@@ -40,7 +39,7 @@ type measures struct {
 // totals is what this member counted since it was opened.
 type totals struct {
 	at    time.Duration
-	asked intake.Asked
+	asked fit.Load
 	loops map[protocol.InstanceID]int64
 	apply int64
 	cpu   time.Duration
@@ -56,7 +55,7 @@ func (m *measures) report(r *Replica, trips []fit.Trip) (report fit.Report, ok b
 		apply: r.apply.busy.total.Load(), cpu: sys.CPUTime(), log: r.writer.Metrics(), sent: map[protocol.MemberID]int64{}}
 	last, begun := m.last, m.begun
 	span := now.at - last.at
-	report = fit.Report{Member: r.opt.Self, Span: span, Asked: since(now.asked, last.asked), Trips: trips,
+	report = fit.Report{Member: r.opt.Self, Span: span, Asked: now.asked.Minus(last.asked), Trips: trips,
 		Apply: share(time.Duration(now.apply-last.apply), span),
 		CPU:   share(now.cpu-last.cpu, span*time.Duration(runtime.GOMAXPROCS(0)))}
 	for _, l := range loops {
@@ -79,15 +78,6 @@ func (m *measures) report(r *Replica, trips []fit.Trip) (report fit.Report, ok b
 		Bytes: uint64(now.log.Bytes - last.log.Bytes)}
 	m.last, m.begun = now, true
 	return report, begun && span > 0
-}
-
-// since is what was asked between two sums.
-func since(now, last intake.Asked) fit.Load {
-	return fit.Load{
-		Commands: now.Commands - last.Commands, Bytes: now.Bytes - last.Bytes, Blind: now.Blind - last.Blind,
-		Early: now.Early - last.Early,
-		Large: now.Large - last.Large, LargeBytes: now.LargeBytes - last.LargeBytes, Waited: now.Waited - last.Waited,
-	}
 }
 
 // share is a part of a time, 0…1.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/braidlog/braid/internal/fit"
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
@@ -19,7 +20,6 @@ type proposer struct {
 
 	mu    sync.Mutex       // guards the ClientQueue of each Client, too
 	queue intake.Proposals // guarded by mu
-	asked intake.Asked     // guarded by mu
 	// awaits: commands wait until others are applied.
 	awaits atomic.Bool
 }
@@ -129,8 +129,7 @@ func (p *proposer) again(batches []*intake.Batch) {
 func (p *proposer) free(b *intake.Batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked.Count(p.clock(), b)
-	p.queue.Settled(b)
+	p.queue.Settled(p.clock(), b)
 }
 
 func (p *proposer) waiting(instance protocol.InstanceID) (bytes int, full bool, path protocol.Path) {
@@ -166,10 +165,10 @@ func (p *proposer) pendingBytes() int64 {
 }
 
 // answered sums up the commands that were answered.
-func (p *proposer) answered() intake.Asked {
+func (p *proposer) answered() fit.Load {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.asked
+	return p.queue.Asked
 }
 
 // Propose replicates a command, and a body if there is one. It returns the result of applying the

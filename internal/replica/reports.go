@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/fit"
-	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -91,7 +91,7 @@ func (f *fitting) answerReport(from protocol.MemberID, request []byte) ([]byte, 
 func (f *fitting) hear(report fit.Report) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.heard[report.Member] = heardReport{report, f.r.now()}
+	f.heard.Add(report, f.r.now())
 }
 
 // shortest are the round trips to the other members.
@@ -108,61 +108,17 @@ func (f *fitting) shortest() (all []fit.Trip) {
 	return all
 }
 
-// view is what this member, which leads, knows. changing: some change is in progress.
-func (f *fitting) view(changing bool) *fit.View {
+// view is what this member, which leads, knows. changing: it carries out an operation.
+func (f *fitting) view(changing bool) (w *fit.View) {
 	r := f.r
-	at, configs := r.apply.at()
-	config := &configs[0]
-	v := &fit.View{
-		Now: r.now(), Wall: time.Now().UnixMilli(), Mode: r.tuning().Fit, Profile: config.Profile,
-		Protocol: f.how.Protocol(&config.Profile, len(at.Points)), Instances: len(at.Points), Changing: changing,
-	}
-	statuses := f.leaders(v, &at)
 	up, _ := r.linked()
-	fresh := freshFor * f.every()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i := range config.Members {
-		m := &config.Members[i]
-		heard, ok := f.heard[m.ID]
-		ok = ok && v.Now-heard.at < fresh
-		if ok {
-			v.Reports = append(v.Reports, heard.Report)
-		}
-		if config.Voter(m.ID) {
-			present := m.ID == r.opt.Self || ok && up(m.ID) && keepsUp(statuses, m.ID)
-			v.Members = append(v.Members, fit.Member{ID: m.ID, Name: m.Name, Zone: m.Zone, Present: present})
-		}
-	}
-	return v
-}
-
-// leaders fills in the leaders of a view. It returns the status of each instance.
-func (f *fitting) leaders(v *fit.View, at *order.Cursor) (all []*protocol.Status) {
-	for _, p := range at.Points {
-		leader := protocol.MemberID(0)
-		if l := f.r.hosted(p.Instance); l != nil {
-			st := l.status.Load()
-			all, leader = append(all, st), st.Leader
-		}
-		v.Leaders = append(v.Leaders, leader)
-		v.Changing = v.Changing || leader == 0
-	}
-	return all
-}
-
-// tooFarBehind is how many entries a member may be behind that could lead, as for a leader that hands over.
-const tooFarBehind = 1024
-
-// keepsUp reports whether a member follows all instances that this member leads.
-func keepsUp(instances []*protocol.Status, id protocol.MemberID) bool {
-	for _, st := range instances {
-		for i := range st.Peers {
-			p := &st.Peers[i]
-			if p.ID == id && (!p.Active || p.Snapshot || p.Match+tooFarBehind < st.Commit) {
-				return false
-			}
-		}
-	}
-	return true
+	r.readView(func(v *cluster.MemberView) {
+		v.Up = up
+		w = cluster.FitView(v, r.opt.Self, &f.heard, f.every(), changing)
+	})
+	w.Wall = time.Now().UnixMilli()
+	w.Protocol = f.how.Protocol(&w.Profile, w.Instances)
+	return w
 }

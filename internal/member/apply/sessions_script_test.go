@@ -29,7 +29,7 @@ type paths struct {
 func (p *paths) live(life uint64, shared bool, mutant mutant.Name) {
 	p.session = protocol.NewSession(1, protocol.LogID{}, life, shared)
 	p.proposed = &intake.Proposals{MaxBatch: 100, MaxBytes: 1 << 20, Mutant: mutant}
-	p.proposed.Free = p.proposed.Settled
+	p.proposed.Free = func(b *intake.Batch) { p.proposed.Settled(0, b) }
 }
 
 // take proposes a batch. before says that something of an earlier incarnation may still take effect.

@@ -63,7 +63,7 @@ type tokenWorld struct {
 
 func newTokenWorld(t *testing.T) *tokenWorld {
 	w := &tokenWorld{T: t, p: intake.Proposals{MaxBatch: 100, MaxBytes: 1000}, results: map[string]error{}}
-	w.p.Free, w.p.Held = w.p.Settled, func() { w.looks++ }
+	w.p.Free, w.p.Held = func(b *intake.Batch) { w.p.Settled(w.now(), b) }, func() { w.looks++ }
 	w.q = intake.ClientQueue{Proposals: &w.p, Free: w.settled}
 	w.a = newTestApplier(&membertest.History{}, member.Meta{Config: protocol.Config{Removed: []protocol.MemberID{9}}}, 0,
 		nil)

@@ -10,6 +10,7 @@
 //   - operation.go: what can be asked for.
 //   - request.go: an operation at the member that was asked.
 //   - execution.go, sealing.go: an operation at the member that leads the global log.
+//   - fitting.go: what that member's fitter knows.
 //
-// May import: member, apply, protocol (with quorum), order, wal (a full disk), transport (why a link is refused).
+// May import: member, apply, fit, protocol (with quorum), order, wal (a full disk), transport (why a link is refused).
 package cluster

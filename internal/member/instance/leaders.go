@@ -3,6 +3,7 @@ package instance
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -37,10 +38,6 @@ func (m *LeaderPreference) Next(now, timeout time.Duration, st *protocol.Status,
 // movePause is how many times its timeout a leader waits between two attempts.
 const movePause = 8
 
-// moveBehind is how many entries a member may be behind that is to lead. Handing over waits for
-// them, and meanwhile nothing is proposed.
-const moveBehind = 1024
-
 func fit(st *protocol.Status, id protocol.MemberID) bool {
 	m := st.Config.Find(id)
 	if m == nil || m.Learner || st.Config.Joint() {
@@ -48,7 +45,7 @@ func fit(st *protocol.Status, id protocol.MemberID) bool {
 	}
 	for i := range st.Peers {
 		if p := &st.Peers[i]; p.ID == id {
-			return p.Active && !p.Snapshot && !p.Lacking && p.Match+moveBehind >= st.Last && p.Match >= st.First-1
+			return member.KeepsUp(p, st.Last) && !p.Lacking && p.Match >= st.First-1
 		}
 	}
 	return false

@@ -26,7 +26,7 @@ type promises struct {
 func newPromises(t *testing.T) *promises {
 	s := &promises{T: t, p: intake.Proposals{MaxBatch: 100, MaxBytes: 1000, Proposing: membertest.Keyed},
 		answers: map[string][]any{}}
-	s.p.Free = s.p.Settled
+	s.p.Free = func(b *intake.Batch) { s.p.Settled(0, b) }
 	s.core, s.in = newScripted(2)
 	return s
 }
@@ -48,7 +48,7 @@ func (s *promises) step(now time.Duration, in protocol.Input, f func(*protocol.E
 	s.core.then(f)
 	s.in.Step(now, in, &s.out)
 	for _, b := range s.out.Accepted {
-		b.Accept()
+		b.Accept(0)
 	}
 	for _, f := range s.out.Failed {
 		f.Batch.Fail(f.Err)
@@ -291,7 +291,7 @@ func TestBlindCommandsTakeAPath(t *testing.T) {
 // A command that was given to the core before comes again in front, likewise.
 func TestProposalsFollowAnotherCore(t *testing.T) {
 	p := intake.Proposals{MaxBatch: 100, MaxBytes: 1000, Proposing: membertest.Keyed}
-	p.Free = p.Settled
+	p.Free = func(b *intake.Batch) { p.Settled(0, b) }
 	q := intake.ClientQueue{Proposals: &p}
 	q.Free = func(b *intake.Batch) { _, _, _ = q.Settled(now0, b) }
 	early := protocol.ProposeOptions{Mode: protocol.ModeAccepted, Keys: []uint64{1}}

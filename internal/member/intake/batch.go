@@ -32,8 +32,8 @@ type Batch struct {
 	fits uint32
 	// blind is how many of the commands may take a lane, early how many of these ask to be answered when accepted.
 	blind, early uint32
-	// AnsweredAt is when the commands were accepted; 0: they have no answer before they are applied.
-	AnsweredAt time.Duration
+	// answeredAt is when the commands were accepted; 0: they have no answer before they are applied.
+	answeredAt time.Duration
 	// Answered: the core has promised to commit the commands, and their callers have that answer. They get no other
 	// one. The batch is resolved when it is applied and not given up before, because the numbers of a resolved batch
 	// are forgotten, and what comes of them later is refused.
@@ -202,7 +202,8 @@ type Accepted struct {
 
 // Accept tells every command of an answered batch that it is accepted. The batch is settled when it
 // is applied.
-func (b *Batch) Accept() {
+func (b *Batch) Accept(now time.Duration) {
+	b.answeredAt = now
 	answers := make([]Accepted, len(b.Done))
 	for i, done := range b.Done {
 		answers[i].Token = protocol.Token{Session: b.Entry.ID.Session, Seq: b.Entry.ID.Seq + uint64(i)}

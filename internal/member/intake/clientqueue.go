@@ -172,7 +172,7 @@ func (q *ClientQueue) most() int {
 // failed, or if there are no proposals any more, those that wait are not proposed: they are to fail
 // with err.
 func (q *ClientQueue) Settled(now func() time.Duration, b *Batch) (fresh bool, unproposed []*Batch, err error) {
-	q.Proposals.Settled(b)
+	q.Proposals.Settled(now(), b)
 	q.unsettled--
 	if b.failed == nil && q.Proposals.err == nil && q.broken == nil {
 		return q.propose(now), nil, nil

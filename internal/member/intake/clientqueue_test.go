@@ -20,7 +20,7 @@ type pipelined struct {
 
 func newPipelined(t *testing.T) *pipelined {
 	c := &pipelined{T: t, p: Proposals{MaxBatch: 100, MaxCount: 3, MaxBytes: 1000}, results: map[string]error{}}
-	c.p.Free = c.p.Settled
+	c.p.Free = func(b *Batch) { c.p.Settled(0, b) }
 	c.q = ClientQueue{Proposals: &c.p, Free: c.settled}
 	return c
 }

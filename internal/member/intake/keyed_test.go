@@ -38,7 +38,7 @@ func TestCommandsGoToTheGroupOfTheirKeys(t *testing.T) {
 	require.Same(t, second, p.TakeFor(2), "however often, it goes to the same group")
 	require.Same(t, first, p.TakeFor(1))
 	for _, b := range []*Batch{first, second} {
-		p.Settled(b)
+		p.Settled(0, b)
 	}
 	require.NoError(t, p.Check())
 	require.Zero(t, p.Bytes())

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/fit"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
@@ -24,7 +25,9 @@ type Proposals struct {
 	Free func(*Batch)
 	// Held is called when a command begins to wait for others. What is applied is to be looked at soon, after the call:
 	// see Applied. It may be nil if no one proposes commands with tokens.
-	Held   func()
+	Held func()
+	// Asked sums up the commands that were answered. Blind ones count also where the core has no lanes.
+	Asked  fit.Load
 	Mutant mutant.Name // low-passes-unsettled, withdraw-sent, seal-numbered-again
 
 	queue batchQueue
@@ -68,8 +71,9 @@ func (p *Proposals) reserve(cost int64) error {
 	return nil
 }
 
-// Settled gives back a settled batch's bytes, and notes that its numbers are settled.
-func (p *Proposals) Settled(b *Batch) {
+// Settled counts a batch that is settled now, gives back its bytes, and notes that its numbers are settled.
+func (p *Proposals) Settled(now time.Duration, b *Batch) {
+	count(&p.Asked, now, b)
 	if p.last.Batch == b {
 		p.last = Ticket{} // it may have a large body
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestABodyHasABatchOfItsOwn(t *testing.T) {
 	p := &Proposals{MaxBatch: 100, MaxBytes: 1000}
-	p.Free = p.Settled
+	p.Free = func(b *Batch) { p.Settled(0, b) }
 	now := func() time.Duration { return 0 }
 	add := func(command string, done Done) error {
 		_, err := p.Add(now, []byte(command), done)

@@ -38,7 +38,7 @@ func commandsIn(t *testing.T, b *Batch) (names string) {
 // commands whatever left the batch before.
 func TestWithdrawnCommandsLeaveTheirBatch(t *testing.T) {
 	p := &Proposals{MaxBatch: 1 << 20, MaxBytes: 1 << 20}
-	p.Free = p.Settled
+	p.Free = func(b *Batch) { p.Settled(0, b) }
 	tickets, told := withdrawing(t, p)
 	withdraw := func(name string) bool {
 		ok, _ := p.Withdraw(tickets[name])
@@ -67,7 +67,7 @@ func TestWithdrawnCommandsLeaveTheirBatch(t *testing.T) {
 // TestABatchOfWithdrawnCommandsIsEmpty settles it without an answer.
 func TestABatchOfWithdrawnCommandsIsEmpty(t *testing.T) {
 	p := &Proposals{MaxBatch: 1 << 20, MaxBytes: 1 << 20}
-	p.Free = p.Settled
+	p.Free = func(b *Batch) { p.Settled(0, b) }
 	tickets, told := withdrawing(t, p)
 	for _, ticket := range tickets {
 		ok, _ := p.Withdraw(ticket)
@@ -89,7 +89,7 @@ func TestNothingIsWithdrawnFromWhatFails(t *testing.T) {
 		"closed":  func(p *Proposals) []*Batch { return p.Close(member.ErrStopped) },
 	} {
 		p := &Proposals{MaxBatch: 1 << 20, MaxBytes: 1 << 20}
-		p.Free = p.Settled
+		p.Free = func(b *Batch) { p.Settled(0, b) }
 		tickets, told := withdrawing(t, p)
 		batches := out(p)
 		ok, instance := p.Withdraw(tickets["a"])
@@ -101,7 +101,7 @@ func TestNothingIsWithdrawnFromWhatFails(t *testing.T) {
 		require.Len(t, told, 5, name)
 	}
 	p := &Proposals{MaxBatch: 1 << 20, MaxBytes: 1 << 20}
-	p.Free = p.Settled
+	p.Free = func(b *Batch) { p.Settled(0, b) }
 	q := &ClientQueue{Proposals: p, Free: func(*Batch) {}}
 	add := func() Ticket {
 		_, err := q.Add(func() time.Duration { return 0 }, []byte("x"), func(any, error) {})

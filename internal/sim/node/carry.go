@@ -47,7 +47,7 @@ func (s *MemberInstance) carry(t *instance.Turn) {
 		s.submit(t.Persist, t.Seq)
 	}
 	for _, b := range t.Accepted {
-		b.Accept()
+		b.Accept(s.Member.Clock())
 	}
 	if len(t.Commit.Entries) > 0 {
 		s.commit(t.Commit)

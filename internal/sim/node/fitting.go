@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/fit"
-	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
@@ -34,9 +34,6 @@ type FitSettings struct {
 	Choice registry.Choice
 }
 
-// fresh is for how many seconds of fitters a report counts.
-const fresh = 3
-
 // Time is a time as fitters see it.
 func (s *FitSettings) Time(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / s.Second.Seconds())
@@ -47,22 +44,16 @@ type fitting struct {
 	m     *Member
 	set   *FitSettings
 	began time.Duration // of the span, by the member's clock
-	asked fit.Load
+	asked fit.Load      // at its beginning
 	trips map[protocol.MemberID]time.Duration
 	sent  map[protocol.MemberID]uint64
 	disk  fit.Disk
 
 	fitter *fit.Fitter // nil: another one leads, or none has led yet
 	number int         // of the fitter, in the run
-	heard  map[protocol.MemberID]heardReport
+	heard  fit.Heard
 	wished string // the last wish
 	acts   *fulfilment
-}
-
-// heardReport is a report of another member, and when it arrived.
-type heardReport struct {
-	fit.Report
-	at time.Duration
 }
 
 // beginFitting makes the member measure, if the run fits the log.
@@ -87,7 +78,7 @@ func (f *fitting) later() {
 // begin begins another span.
 func (f *fitting) begin() {
 	f.began = f.m.Clock()
-	f.asked, f.disk = fit.Load{}, fit.Disk{}
+	f.asked, f.disk = f.m.Proposals.Asked, fit.Disk{}
 	f.trips, f.sent = map[protocol.MemberID]time.Duration{}, map[protocol.MemberID]uint64{}
 }
 
@@ -124,7 +115,7 @@ func (f *fitting) mode() protocol.Fit {
 // report is what the member measured since the last one.
 func (f *fitting) report() fit.Report {
 	m, t := f.m, f.set.Time
-	r := fit.Report{Member: m.ID, Span: t(m.Clock() - f.began), Asked: f.asked, Disk: f.disk,
+	r := fit.Report{Member: m.ID, Span: t(m.Clock() - f.began), Asked: m.Proposals.Asked.Minus(f.asked), Disk: f.disk,
 		Loops: make([]float64, len(m.InForce))}
 	r.Asked.Waited, r.Disk.Time = t(r.Asked.Waited), t(r.Disk.Time)
 	for _, o := range m.Env.Members {
@@ -173,7 +164,7 @@ func (f *fitting) hear(r fit.Report) {
 		return
 	}
 	f.m.Env.Count(fitReports)
-	f.heard[r.Member] = heardReport{r, f.m.Clock()}
+	f.heard.Add(r, f.m.Clock())
 }
 
 // ping measures the round trips to the other members.
@@ -207,7 +198,7 @@ func (f *fitting) lookForLeader(leader protocol.MemberID) {
 		if f.set.Contrary {
 			f.fitter.Weigh = contrary(f.m.Env.Set.Seed)
 		}
-		f.number, f.heard, f.wished, f.acts = f.m.Env.Fitters, map[protocol.MemberID]heardReport{}, "", nil
+		f.number, f.heard, f.wished, f.acts = f.m.Env.Fitters, fit.Heard{}, "", nil
 	}
 }
 
@@ -230,31 +221,13 @@ func contrary(seed uint64) func(*fit.View, []fit.Cost) {
 	}
 }
 
-// view is what the leader knows.
+// view is what the leader knows, in the time of fitters.
 func (f *fitting) view() *fit.View {
-	m, w := f.m, f.m.Env
-	config, at := m.Applier.Config(), m.Applier.Cursor()
-	now := f.set.Choice.At(&config.Profile, len(at.Points))
-	v := &fit.View{
-		Now: f.set.Time(m.Clock()), Wall: f.set.Time(w.Now()).Milliseconds(), Mode: f.mode(), Profile: config.Profile,
-		Protocol: now.Name, Instances: len(at.Points),
-		Changing: m.view().Changing() || len(m.Executing) > 0 || f.acts != nil,
-	}
+	m := f.m
+	v := cluster.FitView(m.view(), m.ID, &f.heard, f.set.Second, len(m.Executing) > 0 || f.acts != nil)
+	v.Protocol = f.set.Choice.At(&v.Profile, v.Instances).Name
+	v.Now, v.Wall = f.set.Time(v.Now), f.set.Time(m.Env.Now()).Milliseconds()
 	v.Profile.Since = f.set.Time(time.Duration(v.Profile.Since) * time.Millisecond).Milliseconds()
-	for _, s := range m.InForce {
-		v.Leaders = append(v.Leaders, s.status.Leader)
-		v.Changing = v.Changing || s.status.Leader == 0
-	}
-	for _, x := range config.Members {
-		r, ok := f.heard[x.ID]
-		ok = ok && f.set.Time(m.Clock()-r.at) < fresh*time.Second
-		if ok {
-			v.Reports = append(v.Reports, r.Report)
-		}
-		if config.Voter(x.ID) {
-			v.Members = append(v.Members, fit.Member{ID: x.ID, Name: x.Name, Zone: x.Zone, Present: ok || x.ID == m.ID})
-		}
-	}
 	return v
 }
 
@@ -279,29 +252,5 @@ func (f *fitting) step() {
 	}
 	if f.wished = wish; d.Waits == "" && v.Mode == protocol.FitOn && !w.Calm && f.acts == nil {
 		f.fulfil(d.Wish)
-	}
-}
-
-// measured returns done for a command that this member is asked for, so that the command counts in its report.
-func (m *Member) measured(command, body []byte, o *protocol.ProposeOptions, done intake.Done) intake.Done {
-	f := m.fitting
-	if f == nil {
-		return done
-	}
-	began := m.Clock()
-	return func(result any, err error) {
-		if err == nil && m.fitting == f {
-			f.asked.Commands++
-			f.asked.Bytes += uint64(len(command) + len(body))
-			f.asked.Waited += m.Clock() - began
-			if o != nil && (o.Blind || o.Mode == protocol.ModeAccepted) {
-				f.asked.Blind++
-			}
-			if body != nil {
-				f.asked.Large++
-				f.asked.LargeBytes += uint64(len(body))
-			}
-		}
-		done(result, err)
 	}
 }

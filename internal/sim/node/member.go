@@ -279,7 +279,7 @@ func (r *Running) Of(instance protocol.InstanceID) *MemberInstance {
 // Propose asks the member to replicate the command of an operation, with its body if it has one, and with options
 // unless these are nil. It puts the command into to. done is called once, unless the member stops first.
 func (m *Member) Propose(to commands, bytes []byte, op *history.Operation, o *protocol.ProposeOptions, done intake.Done) {
-	body, done := op.Body, m.measured(bytes, op.Body, o, done)
+	body := op.Body
 	m.Admit(func() {
 		if m.Env.Set.Shortage > 0 && m.refuses() {
 			done(nil, errLowDisk)
@@ -335,8 +335,8 @@ func (m *Member) syncTime() time.Duration {
 	return d
 }
 
-// settled releases a batch's share of the limit on proposals.
-func (r *Running) settled(b *intake.Batch) { r.Proposals.Settled(b) }
+// settled counts a batch, and releases its share of the limit on proposals.
+func (m *Member) settled(b *intake.Batch) { m.Proposals.Settled(m.Clock(), b) }
 
 // LeadsAny reports whether the member believes that it leads some instance.
 func (r *Running) LeadsAny() bool { return slices.ContainsFunc(r.InForce, (*MemberInstance).Leads) }

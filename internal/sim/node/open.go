@@ -170,7 +170,7 @@ func build(m *Member, meta member.Meta, skip protocol.Position) {
 	if m.Env.Set.Keyed {
 		m.Proposals.SetGroups(meta.Cursor.Instances())
 	}
-	m.Proposals.Free = m.Running.settled
+	m.Proposals.Free = m.settled
 	m.Proposals.Held = m.Look
 	m.Body.kept.NotifyAll()
 	m.health.Passed(m.Snaps.Damaged, m.Log.Damaged())

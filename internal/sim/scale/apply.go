@@ -109,7 +109,7 @@ func noStreams(protocol.MemberID) protocol.Index { return 0 }
 // resolve counts the cost of a batch that is resolved.
 func (a *applyThread) resolve(b *intake.Batch) {
 	a.cost.on(a.m.w.costs.Settle, len(b.Done), 0)
-	a.m.proposals.Settled(b)
+	a.m.proposals.Settled(a.m.w.now, b)
 }
 
 // Left implements apply.ApplyWorld, as the methods below do.

@@ -30,7 +30,7 @@ func (l *loop) carry(t *instance.Turn) {
 		l.logs = append(l.logs, logWork{records: t.Persist, seq: t.Seq})
 	}
 	for _, b := range t.Accepted {
-		b.Accept()
+		b.Accept(w.now)
 	}
 	if n := len(t.Commit.Entries); n > 0 {
 		l.committed += n
