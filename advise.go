@@ -40,7 +40,7 @@ type Advice struct {
 	Costs []FitCost
 	// Wish is a change that is expected to gain enough; nil: none is.
 	Wish *FitWish
-	// Waits says why Wish is not carried out now; "": it is carried out, or there is none.
+	// Waits says what Wish waits for; "": nothing, so with FitOn it is carried out.
 	Waits string
 	// Avoids has the changes that were taken back and are not tried again yet.
 	Avoids []FitAvoided

@@ -184,7 +184,7 @@ func TestMembersAdvise(t *testing.T) {
 	// A wish is told, and nothing else happens.
 	leader := f.leader()
 	f.wish(func(c *fit.Cost) bool { return c.Protocol == "raft" && c.Leader != leader })
-	f.until("all know the wish", func(s *Status) bool { return s.Fit.Wish != nil && s.Fit.Waits == "fit is advise" })
+	f.until("all know the wish", func(s *Status) bool { return s.Fit.Wish != nil && s.Fit.Waits == "" })
 	require.Equal(t, leader, f.leader())
 
 	_, err := f.nodes[0].Tune(t.Context(), Tuning{Set: map[string]string{"fit": "off"}})

@@ -119,7 +119,7 @@ func TestFitInTheStatus(t *testing.T) {
 		require.Contains(t, body, want)
 	}
 
-	f.fake.set(func(*fakeLog) { a.Wish.TakesBack, a.Waits = true, "fit is on" })
+	f.fake.set(func(*fakeLog) { a.Wish.TakesBack, a.Waits = true, "" })
 	_, body = f.fetch(t, "/")
 	require.Contains(t, body, "Fit on: goes back to\n<b>iss</b> relays=2 led by one: all members write alike.")
 }

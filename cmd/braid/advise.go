@@ -178,7 +178,7 @@ func printWish(w io.Writer, a *server.Advised, names func(id string) string) {
 			Reason: is.Reason, TakesBack: is.TakesBack, Restores: is.Restores}
 		fmt.Fprintf(w, "wish: %s: %s\n", wishText(&wish, names), wish.Reason)
 		switch {
-		case a.Waits != "" && a.Waits != "fit is "+a.Mode:
+		case a.Waits != "":
 			fmt.Fprintf(w, "it waits: %s\n", a.Waits)
 		case a.Mode == "on":
 			fmt.Fprintln(w, "the leader makes the change")

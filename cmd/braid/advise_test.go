@@ -92,7 +92,7 @@ func TestAdvise(t *testing.T) {
 			"back\n": func(a *server.Advised) {
 			to := server.AdvisedCandidate{Protocol: "raft", Leader: "2"}
 			a.Wish = &server.AdvisedWish{AdvisedCandidate: to, Gain: 1.5, Reason: "clients moved"}
-			a.Waits = "fit is advise"
+			a.Waits = ""
 			a.Avoids = []server.AdvisedAvoid{{AdvisedCandidate: iss, Until: a.At.Add(10 * time.Minute)}}
 		},
 	} {
@@ -150,7 +150,7 @@ func TestStatusOfFit(t *testing.T) {
 		"fit: advise; would gain 1.4× with raft lanes=true led by m2: blind": {{Mode: "on", At: &early},
 			{Mode: "advise", At: &late, Wish: &wish}, {Mode: "on"}},
 		"fit: advise; restores service with raft lanes=true led by m2: blind": {{Mode: "advise", At: &late,
-			Wish: &restore, Waits: "fit is advise"}},
+			Wish: &restore}},
 		"fit: on; goes back to raft lanes=true led by m2: blind; waits: soon": {{Mode: "on", At: &late, Wish: &back,
 			Waits: "soon"}},
 	} {

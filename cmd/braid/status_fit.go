@@ -37,7 +37,7 @@ func fitText(f *status.Fit, names func(id string) string) string {
 		return f.Mode + "; no change would gain enough"
 	default:
 		text := f.Mode + "; " + wishText(w, names) + ": " + w.Reason
-		if f.Waits != "" && f.Waits != "fit is "+f.Mode {
+		if f.Waits != "" {
 			text += "; waits: " + f.Waits
 		}
 		return text

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/braidlog/braid/internal/mutant"
@@ -108,6 +107,9 @@ func (f *Fitter) Step(v *View) Decision {
 		return d
 	}
 	d.Wish = wanted.wish
+	if f.Mutant == MutantAnyVersion {
+		d.Wish.Version = 0
+	}
 	d.Waits = f.waits(v, wanted)
 	f.announce(v, wanted, &d)
 	return d
@@ -145,7 +147,7 @@ type wanted struct {
 	patience time.Duration
 }
 
-// waits says why a wish is not carried out now; "": it is.
+// waits says what a wish waits for; "": nothing.
 func (f *Fitter) waits(v *View, w *wanted) string {
 	since, lasts, waits := f.last(w.key, v.Now), f.Patience.lasts(), f.Patience.waits()
 	left := func(d time.Duration) time.Duration { return d.Truncate(time.Second) }
@@ -162,8 +164,6 @@ func (f *Fitter) waits(v *View, w *wanted) string {
 		return gone + " is missing"
 	case v.Now-since < w.patience:
 		return fmt.Sprintf("it holds for %s of %s", left(v.Now-since), w.patience)
-	case v.Mode != protocol.FitOn:
-		return "fit is " + string(v.Mode)
 	}
 	return ""
 }
@@ -234,18 +234,20 @@ func (f *Fitter) release() {
 // announce fills in the event of a wish, once, and notes that it is carried out.
 func (f *Fitter) announce(v *View, w *wanted, d *Decision) {
 	name := w.wish.describe(v.name(w.wish.Leader))
-	if d.Waits == "" {
+	if d.Waits != "" {
+		return
+	}
+	if d.Acts = v.Mode == protocol.FitOn; d.Acts {
 		f.issue(v, w, name)
 	}
-	said := name + strings.TrimSpace(d.Waits)
-	advised := v.Mode == protocol.FitAdvise && d.Waits == "fit is "+string(v.Mode)
-	if d.Event != "" || d.Waits != "" && !advised || said == f.said {
+	said := string(v.Mode) + " " + name
+	if d.Event != "" || said == f.said {
 		return
 	}
 	f.said = said
 	verb := "changes to "
 	switch {
-	case advised:
+	case !d.Acts:
 		verb = "advises "
 	case w.wish.TakesBack:
 		verb = "takes back: returns to "
@@ -279,9 +281,3 @@ func (v *View) name(id protocol.MemberID) string {
 }
 
 func avoidText(v *View) string { return common.FitAvoid.In(v.Profile.Values) }
-
-// Stands reports whether a wish may still be carried out under the active profile: only under the one on which it was
-// computed, so that no other change is undone unseen.
-func (f *Fitter) Stands(w *Wish, active *protocol.Profile) bool {
-	return w.Version == active.Version || f.Mutant == MutantAnyVersion
-}

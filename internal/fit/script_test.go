@@ -279,7 +279,7 @@ func (w *world) steps(n int) string {
 		w.v.Wall += 1000
 		w.report()
 		d := w.f.Step(&w.v)
-		if d.Wish != nil && d.Waits == "" {
+		if d.Acts {
 			w.wish = d.Wish
 		}
 		text := decision(&w.v, &d)
@@ -310,9 +310,10 @@ func decision(v *fit.View, d *fit.Decision) string {
 		if d.Wish.Restores {
 			out.WriteString(", restores")
 		}
-		if d.Waits != "" {
+		switch {
+		case d.Waits != "":
 			out.WriteString("; waits: " + d.Waits)
-		} else {
+		case d.Acts:
 			out.WriteString("; now")
 		}
 		if d.Event == "" {

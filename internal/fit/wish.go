@@ -10,8 +10,10 @@ type Decision struct {
 	Costs []Cost
 	// Wish is a change that is expected to gain enough; nil: all is well as it is.
 	Wish *Wish
-	// Waits says why the wish is not carried out now; "": it is to be carried out.
+	// Waits says what the wish waits for; "": nothing.
 	Waits string
+	// Acts: the wish is to be carried out now. It waits for nothing, and the mode is on.
+	Acts bool
 	// Event is what is to be logged once; "": nothing.
 	Event string
 	// Avoids has the changes that were taken back and are not tried again yet.
@@ -49,7 +51,9 @@ type Candidate struct {
 // Wish is one change: of the profile, or of the member that leads.
 type Wish struct {
 	Candidate
-	Version uint64 // the profile on which it was computed
+	// Version is the profile on which it was computed. The wish must not replace another one, so that no change is undone
+	// unseen.
+	Version uint64
 	// Gain is the expected factor on today's throughput, 1.2 for a fifth more.
 	Gain   float64
 	Reason string // in figures

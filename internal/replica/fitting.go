@@ -131,7 +131,7 @@ func (f *fitting) step(changing bool) {
 	}
 	f.publish(&fit.Published{By: r.opt.Self, At: v.Wall, Mode: v.Mode, Version: v.Profile.Version, Decision: d,
 		Reports: v.Reports})
-	if d.Wish != nil && d.Waits == "" && v.Mode == protocol.FitOn && f.acting.CompareAndSwap(false, true) {
+	if d.Acts && f.acting.CompareAndSwap(false, true) {
 		r.spawn(func(ctx context.Context) { f.act(ctx, d.Wish) })
 	}
 }

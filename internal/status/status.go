@@ -147,7 +147,7 @@ type Fit struct {
 	// At is when the leader decided last; nil: the member knows no decision of the present leader.
 	At   *time.Time `json:"at,omitempty"`
 	Wish *Wish      `json:"wish,omitempty"`
-	// Waits is why the wish is not carried out now; "": it is.
+	// Waits is what the wish waits for; "": nothing, so with mode on it is carried out.
 	Waits string `json:"waits,omitempty"`
 	// Changes counts those that the member made as the leader, and TakenBack those that took an earlier one back.
 	Changes   uint64 `json:"changes"`

@@ -28,7 +28,6 @@ var (
 // fulfilment is a wish that is carried out, one operation after the other.
 type fulfilment struct {
 	*fitting
-	fitter *fit.Fitter
 	wish   fit.Wish
 	fitted *judge.Fitted
 	until  time.Duration
@@ -37,15 +36,15 @@ type fulfilment struct {
 // fulfil begins to carry out a wish.
 func (f *fitting) fulfil(wish *fit.Wish) {
 	m, w := f.m, f.m.Env
-	u := &fulfilment{fitting: f, fitter: f.fitter, wish: *wish, until: w.Now() + f.patience()}
+	u := &fulfilment{fitting: f, wish: *wish, until: w.Now() + f.patience()}
 	f.acts = u
 	does, err := u.switching()
 	if err != nil {
 		w.Violate(m.ID, fmt.Errorf("F5: wishes for %s %v, which cannot be: %w", wish.Protocol, wish.Settings, err))
 		return
 	}
-	u.fitted = &judge.Fitted{Fitter: f.number, By: m.ID, On: wish.Version, Clock: m.Clock(), At: w.Now(),
-		TakesBack: wish.TakesBack, Restores: wish.Restores}
+	u.fitted = &judge.Fitted{Fitter: f.number, By: m.ID, On: m.Applier.Config().Profile.Version, Clock: m.Clock(),
+		At: w.Now(), TakesBack: wish.TakesBack, Restores: wish.Restores}
 	if !does.Nothing() {
 		u.fitted.To = shapeOf(&does)
 	}
@@ -79,7 +78,7 @@ func (u *fulfilment) switching() (registry.Switching, error) {
 func (u *fulfilment) plan() {
 	m, w := u.m, u.m.Env
 	config, at := m.Applier.Config(), m.Applier.Cursor()
-	if !u.fitter.Stands(&u.wish, &config.Profile) {
+	if v := u.wish.Version; v != 0 && v != config.Profile.Version { // 0 names any, as in braid.Switch
 		w.Count(fitOvertaken)
 		u.end(errors.New("another profile is active"))
 		return

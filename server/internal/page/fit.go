@@ -35,14 +35,6 @@ func (w *Wish) Factor() string {
 	return strconv.FormatFloat(math.Round(100*w.Gain)/100, 'f', -1, 64) + "×"
 }
 
-// Why is why the wish waits, for people: unless the mode says it.
-func (f Fit) Why() string {
-	if f.Waits == "fit is "+f.Mode {
-		return ""
-	}
-	return f.Waits
-}
-
 // Named is the name of a member, for people.
 func (v View) Named(id string) string {
 	for i := range v.Members {
