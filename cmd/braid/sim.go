@@ -76,7 +76,6 @@ trace. The exit code is 1 if any seed failed.`,
 	fl.IntVar(&f.campaign.Workers, "workers", 0, "parallel runs (0: one for each processor)")
 	fl.IntVar(&f.campaign.Failures, "failures", 1, "failing seeds after which to stop")
 	fl.StringVar(&f.campaign.Mutant, "mutant", "", "run a known-unsafe variant (see --list)")
-	fl.BoolVar(&f.campaign.Fitted, "fitted", false, "fit the log to its load in a fifth of the runs")
 	fl.StringSliceVar(&f.campaign.Without, "without", nil, "kinds of faults to leave out (see --list)")
 	fl.BoolVar(&f.trace, "trace", false, "print a trace; one seed only")
 	fl.BoolVar(&f.shrink, "shrink", false, "look for faults that a failing seed does not need")

@@ -26,7 +26,6 @@ type Campaign struct {
 	Own       setting.Values // of the protocol
 	Mutant    string
 	Without   []string
-	Fitted    bool // see fault.Options
 	// First … Last are the seeds, both included.
 	First, Last uint64
 	// Duration, if > 0, ends the campaign early: no run begins after it.
@@ -116,7 +115,8 @@ func (c *Campaign) Validate() error {
 
 // Options returns the options for one seed of the campaign.
 func (c *Campaign) Options(seed uint64) fault.Options {
-	return fault.Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Net: c.Net, Own: c.Own, Mutant: c.Mutant, Without: c.Without, Fitted: c.Fitted}
+	return fault.Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order,
+		Instances: c.Instances, Net: c.Net, Own: c.Own, Mutant: c.Mutant, Without: c.Without}
 }
 
 // Replay returns the command that runs one seed again and prints its trace.

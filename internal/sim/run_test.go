@@ -118,14 +118,16 @@ func TestSavedSeeds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/seeds")
 	require.NoError(t, err)
-	fitted := false
+	var without []string
 	n, at, every := 0, 0, testsize.Pick(testsize.Seeds, 40, 8, 1)
 	for line := range strings.Lines(string(text)) {
 		var proto string
 		var nodes int
 		var seed uint64
 		if strings.HasPrefix(line, "#") {
-			fitted = fitted || strings.HasPrefix(line, "# With fitters")
+			if faults, ok := strings.CutPrefix(line, "# Without:"); ok {
+				without = strings.Fields(faults)
+			}
 			continue
 		}
 		if at++; at%every > 0 {
@@ -133,7 +135,7 @@ func TestSavedSeeds(t *testing.T) {
 		}
 		_, err := fmt.Sscan(line, &proto, &nodes, &seed)
 		require.NoError(t, err, line)
-		o := fault.Options{Seed: seed, Nodes: nodes, Fitted: fitted}
+		o := fault.Options{Seed: seed, Nodes: nodes, Without: without}
 		proto, own, _ := strings.Cut(proto, "+")
 		if own != "" {
 			o.Own, err = setting.Parse(own)

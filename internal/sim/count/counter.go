@@ -16,7 +16,6 @@ const (
 	Merged                // a protocol that merges the logs of several instances
 	Bodiless              // runs without bodies
 	Zoned                 // quorums by zones
-	Fitted                // logs that are fitted to their load
 )
 
 // Counter counts a kind of event in runs. It is declared once, with [New], next to the code that counts it.

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/node"
@@ -21,7 +22,7 @@ var (
 type drawing struct {
 	from *draw.Source
 	draw func(s *Settings, d draw.Chance)
-	// fault, if set, replaces from and draw with the fault's Source and Draw.
+	// fault, if set, replaces from and draw with the fault's Source and Draw. A run without the fault does not draw it.
 	fault *Fault
 }
 
@@ -78,6 +79,9 @@ var drawings = []drawing{
 func DrawSettings(o *Options, rng *rand.Rand) Settings {
 	s, chance := choose(o), draw.Begin(o.Seed)
 	for _, x := range allDrawings() {
+		if f := x.fault; f != nil && slices.Contains(o.Without, f.Name) {
+			continue
+		}
 		if x.from == RunChance {
 			x.draw(&s, draw.Chance{Rand: rng})
 		} else {
@@ -111,4 +115,4 @@ func allDrawings() (all []drawing) {
 	return all
 }
 
-func (f *Fault) drawing() drawing { return drawing{from: f.Source, draw: f.Draw} }
+func (f *Fault) drawing() drawing { return drawing{from: f.Source, draw: f.Draw, fault: f} }

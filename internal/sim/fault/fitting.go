@@ -30,9 +30,9 @@ func init() {
 var fitsInRun = draw.New("fits")
 
 var (
-	fitsTuned  = count.New("fit_tunes", "tunes of the setting fit", count.Fitted)
-	fitsRaced  = count.New("fit_races", "changes of operators while a fitter makes one", count.Fitted)
-	fitsStruck = count.New("fit_struck", "leaders struck while their fitter makes a change", count.Fitted)
+	fitsTuned  = count.New("fit_tunes", "tunes of the setting fit", count.Bodiless)
+	fitsRaced  = count.New("fit_races", "changes of operators while a fitter makes one", count.Bodiless)
+	fitsStruck = count.New("fit_struck", "leaders struck while their fitter makes a change", count.Bodiless)
 )
 
 // fitShare is the share of runs in which the log is fitted to its load. In contraryShare of these the costs are drawn,
@@ -52,7 +52,7 @@ const noFitMutant = fitMutants + "none"
 // drawFit draws whether the log is fitted to its load. Members are then prepared for all changes, as for switches.
 func (s *Settings) drawFit(d draw.Chance) {
 	sought := strings.HasPrefix(s.Mutant, fitMutants)
-	if s.Unfitted && !sought || s.Mutant != "" && !sought || !s.Protocol.Serves() || s.Keyed || s.Flexible() || s.staged() ||
+	if s.Mutant != "" && !sought || !s.Protocol.Serves() || s.Keyed || s.Flexible() || s.staged() ||
 		!d.Yes(fitShare) && !sought {
 		return
 	}

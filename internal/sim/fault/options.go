@@ -22,8 +22,6 @@ type Options struct {
 	Mutant string
 	// Net is the latency between members, as in the flag --net; "": the seed draws it.
 	Net string
-	// Fitted: in a fifth of the runs the log is fitted to its load.
-	Fitted bool
 	// Without turns off kinds of faults (see Names), to find the relevant ones.
 	Without []string
 	// Trace, if set, receives the trace of the run.

@@ -39,8 +39,6 @@ type operatorSettings struct {
 	Tunes tuneSettings
 	// OneWay: during a story of straggle.go, clients write through its instance alone.
 	OneWay bool
-	// Unfitted: the log is not fitted to its load, whatever the seed draws.
-	Unfitted bool
 }
 
 // choose returns the settings that follow from the options.
@@ -66,7 +64,6 @@ func choose(o *Options) (s Settings) {
 		},
 		Faults: rates{},
 	}
-	s.Unfitted = !o.Fitted
 	if kind, _ := p.Order(order.Kind(o.Order)); kind == order.KindSingle {
 		s.Single = true
 	}

@@ -18,8 +18,8 @@ import (
 // links, and the leader's fitter decides.
 
 var (
-	fitReports = count.New("fit_reports", "reports for fitters", count.Fitted)
-	fitWishes  = count.New("fit_wishes", "wishes of fitters", count.Fitted)
+	fitReports = count.New("fit_reports", "reports for fitters", count.Bodiless)
+	fitWishes  = count.New("fit_wishes", "wishes of fitters", count.Bodiless)
 )
 
 // FitSettings say how members fit the log to its load.

@@ -18,11 +18,11 @@ import (
 // The leader carries out a wish of its fitter, as an operator would.
 
 var (
-	fitChanges    = count.New("fit_changes", "changes that fitters made", count.Fitted)
-	fitTakenBack  = count.New("fit_taken_back", "changes that fitters took back", count.Fitted)
-	fitRefused    = count.New("fit_refused", "changes of fitters that were not made", count.Fitted)
-	fitOvertaken  = count.New("fit_overtaken", "changes of fitters that another change overtook", count.Fitted)
-	fitHandedOver = count.New("fit_handed_over", "leaderships that fitters handed over", count.Fitted)
+	fitChanges    = count.New("fit_changes", "changes that fitters made", count.Bodiless)
+	fitTakenBack  = count.New("fit_taken_back", "changes that fitters took back", count.Bodiless)
+	fitRefused    = count.New("fit_refused", "changes of fitters that were not made", count.Bodiless)
+	fitOvertaken  = count.New("fit_overtaken", "changes of fitters that another change overtook", count.Bodiless)
+	fitHandedOver = count.New("fit_handed_over", "leaderships that fitters handed over", count.Bodiless)
 )
 
 // fulfilment is a wish that is carried out, one operation after the other.
