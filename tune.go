@@ -132,22 +132,21 @@ func (n *Node) tuneProfile(ctx context.Context, t *Tuning) (instances int, err e
 	case len(t.Set) == 0:
 		return 0, nil
 	}
-	choice := n.opt.choice.Of(&base)
-	values, instances, err := choice.Tune(base.Values, t.Set)
+	does, err := n.opt.choice.Steps(&base, len(s.Applied.Points), &registry.Switching{Tune: t.Set}, time.Now().UnixMilli())
 	if wrong := (*SettingError)(nil); errors.As(err, &wrong) {
 		why := strings.TrimPrefix(wrong.Text+": "+wrong.Detail, ": ")
 		return 0, &TuneError{Name: wrong.Name, Reason: why, err: ErrNotTunable}
 	}
-	next := base.Next(values, time.Now().UnixMilli())
-	switch {
+	switch next := does.Tune; {
 	case err != nil:
 		return 0, err
-	case base.Version == active.Version && values == base.Values:
-		return instances, nil
+	case base.Version == active.Version && next == nil:
+		return does.Instances, nil
 	case base.Version == active.Version:
-		return instances, n.r.Tune(ctx, next)
-	case active.Equal(&next), active.Had(&next) && instances == 0: // its answer was lost
-		return instances, nil
+		return does.Instances, n.r.Tune(ctx, *next)
+	case next == nil:
+	case active.Equal(next), active.Had(next) && does.Instances == 0: // its answer was lost
+		return does.Instances, nil
 	}
 	return 0, t.replaced(active)
 }
