@@ -102,8 +102,8 @@ func (n *Node) Status() Status {
 		Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,
 		LogBytes: s.LogBytes, Log: logStats(&s.Log), Links: linkStats(&s.Links), PendingBytes: s.PendingBytes,
 		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk),
-		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved, Fit: fitStatus(&s, n.fitMode(&s)),
-		At: time.Now(),
+		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved,
+		Fit: fitStatus(&s, n.fitMode(&s)), At: time.Now(),
 	}
 }
 

@@ -12,7 +12,7 @@ const (
 	byPhase       = "phase"
 	bySecondOfDay = "seconds since the begin of the day"
 	byDay         = "whole day"
-	// dayNet are five regions, no two of which are near, and the rate at which a member sends to all others together.
+	// dayNet has five regions, each far from the others, and the rate at which a member sends to all others together.
 	dayNet = "regions=us-east-1+eu-west-1+ap-northeast-1+ap-south-1+ap-southeast-2,bandwidth=50mbit"
 	// dayLog is small: members delete what they no longer need.
 	dayLog = 32 << 20

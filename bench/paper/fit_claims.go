@@ -116,7 +116,7 @@ func (r *Result) best(m Metric, some []string) ofPhase {
 	}
 }
 
-// mean is the geometric mean of all phases, all of which must have been measured.
+// mean is the geometric mean of all phases; false: some phase was not measured.
 func (r *Result) mean(phases int, of ofPhase) (float64, bool) {
 	sum := 0.0
 	for i := range phases {

@@ -14,7 +14,7 @@ import (
 	"github.com/braidlog/braid/server"
 )
 
-// madeUp is the advice of a cluster of four, one of which does not report.
+// madeUp is the advice of a cluster of four members. One does not report.
 func madeUp() server.Advised {
 	iss := server.AdvisedCandidate{Protocol: "iss", Settings: map[string]string{"relays": "2", "quorums": "4/2"}}
 	raft := func(leader string) server.AdvisedCandidate {

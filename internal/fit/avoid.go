@@ -99,9 +99,8 @@ func avoids(text, key string, wall int64) time.Duration {
 	return 0
 }
 
-// writeTrial is the text of setting fit-avoid for a change from a shape that is to be measured, so that another leader
-// can do so: FROM>TO:GAIN@RATE/INSIDE/BODY/BLIND, with the promised gain and the load before, of which the last two are
-// shares.
+// writeTrial is the text of setting fit-avoid for a change that is to be measured, so that another leader can do so:
+// FROM>TO:GAIN@RATE/INSIDE/BODY/BLIND, with the promised gain and the load before. BODY and BLIND are shares.
 func writeTrial(text string, t *issued) string {
 	b := &t.before
 	entry := fmt.Sprintf("%s>%s:%.3g@%.4g/%.4g/%.2g/%.2g", t.from.key(), t.shape.key(), t.promised, b.rate, b.inside,

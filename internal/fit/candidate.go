@@ -64,8 +64,8 @@ func (s *shape) leads(i, leader int) bool {
 	return i == leader
 }
 
-// fragments is how many fragments of a body make it whole, with this many voters of which some answer: as
-// docs/internals/craft.md says, 2.4.
+// fragments is how many fragments of a body make it whole, with this many voters and this many that answer
+// (docs/internals/craft.md, 2.4).
 func (s *shape) fragments(voters, live int) int {
 	if !s.code {
 		return 1

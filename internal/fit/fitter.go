@@ -14,7 +14,7 @@ import (
 // What a change must gain, and for how long something lasts before it is acted on.
 const (
 	leastGain = 1.2 // a change must gain more
-	// Fewer commands a second, of which fewer are in progress, are not worth a comparison.
+	// With fewer commands a second and fewer in progress, nothing is compared.
 	leastRate, leastInside = 5, 0.5
 
 	nearlyBest = 0.95 // of the best one's throughput is as good, if the change is less effort

@@ -99,6 +99,8 @@ var seldom = map[string]int{
 	"--protocol raft --nodes 3: snapshots_that_waited_for_another_one":  4,
 	"--protocol craft --nodes 5: snapshots_that_waited_for_another_one": 4,
 	"--protocol craft --nodes 5: damaged_snapshots_found":               4, // few runs with bodies have rot
+	// Two changes that meet need a fitted run, a change of a fitter and an operator at once.
+	"--protocol raft --nodes 3: fit_overtaken": 4,
 }
 
 // campaigns are all protocols. The shares of packages are those of the seeds that are counted.

@@ -40,7 +40,7 @@ func FitView(v *MemberView, self protocol.MemberID, reports *fit.Heard, span tim
 	return w
 }
 
-// keepsUp reports whether a member has a link, and nearly all of each instance of which this member knows that.
+// keepsUp reports whether a member has a link and, as far as this member knows, nearly all of each instance.
 func (v *MemberView) keepsUp(id protocol.MemberID) bool {
 	if v.Up != nil && !v.Up(id) {
 		return false

@@ -107,7 +107,8 @@ func (s *Settings) judgesOfFits() judge.Fits {
 }
 
 // Fits implements node.Observer. Sometimes another change, or a fault, comes at the same time.
-func (w *World) Fits(m *node.Member, change *judge.Fitted, op *cluster.Operation, patience time.Duration, then func(error)) {
+func (w *World) Fits(m *node.Member, change *judge.Fitted, op *cluster.Operation, patience time.Duration,
+	then func(error)) {
 	d := w.From(fitsInRun)
 	var p *protocol.Profile
 	switch op.Kind {

@@ -17,7 +17,7 @@ type Doubt struct {
 // hears reports whether a member may receive a message. In doubt, it receives only heartbeats of the leader that
 // knows: entries that this leader sends again could complete the copy first. A heartbeat that names more than the
 // copy has ends the doubt, unless power is lost before the member has recorded it. Nothing ends it behind a seal that
-// the copy does not have: there the member could get what it forgot before it is told of it.
+// the copy does not have: there the leader could send again what the copy has lost, and no heartbeat says so first.
 func (m *Member) hears(msg *protocol.Message) bool {
 	d := m.Doubt
 	if d == nil {

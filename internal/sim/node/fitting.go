@@ -123,7 +123,8 @@ func (f *fitting) report() fit.Report {
 			r.Trips = append(r.Trips, fit.Trip{To: o.ID, Time: t(trip)})
 		}
 		if bytes := f.sent[o.ID]; bytes > 0 {
-			r.Links = append(r.Links, fit.Link{To: o.ID, Bytes: bytes, Queued: m.Env.Net.Link(m.ID, o.ID).Queued(m.Env.Now())})
+			queued := m.Env.Net.Link(m.ID, o.ID).Queued(m.Env.Now())
+			r.Links = append(r.Links, fit.Link{To: o.ID, Bytes: bytes, Queued: queued})
 		}
 	}
 	for _, s := range m.InForce {

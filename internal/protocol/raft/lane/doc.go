@@ -8,8 +8,8 @@
 //
 // How to read: view.go (what is seen of the member), held.go (what a member holds of lanes that is not committed),
 // marks.go (what the log says about lanes) with log.go (as it grows, is cut and committed), own.go (a member and its
-// own lane), shorter.go (whether the leader is nearer than the lane), lead.go (a leader makes groups), body.go (large
-// bodies, of which a lane carries rows), signal.go (groups on the wire), owed.go (answers that go along with Appends),
+// own lane), shorter.go (whether the leader is nearer than the lane), lead.go (a leader makes groups), body.go (rows of
+// large bodies), signal.go (groups on the wire), owed.go (answers that go along with Appends),
 // fence.go (what is accepted, and changes of the voters), earlier.go (what earlier incarnations of the member had
 // accepted), recover.go, setting.go, status.go (what people see), behind.go (what a disk holds behind its log).
 // check.go verifies the invariants; mutant.go lists the rules that tests break deliberately.
