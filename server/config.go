@@ -65,6 +65,13 @@ type Config struct {
 	CompactHashCheckTime, CorruptCheckTime time.Duration
 	// NoGateway leaves out the services as JSON under /v3/.
 	NoGateway bool
+	// Hosts are the names by which requests over plain HTTP may address this server, against rebinding of DNS names.
+	// Origins are the sites whose pages may read answers over HTTP, as https://example.com. Both: nil or "*": all.
+	Hosts, Origins []string
+	// Profiling serves the profiles of package net/http/pprof under /debug/pprof/.
+	Profiling bool
+	// Keepalive is how the gRPC server treats connections that are silent.
+	Keepalive Keepalive
 
 	Logger *slog.Logger // default slog.Default()
 	// Registry gets this server's metrics; default one of its own. /metrics serves it and, unless NoProcessMetrics, the
@@ -82,6 +89,13 @@ type Config struct {
 	// openLog is replaced by tests; default [braid.Open]. checkDir reports why it would refuse what is in Node.Dir.
 	openLog  func(braid.Options, braid.DurableStateMachine) (Log, error)
 	checkDir func(braid.Options) error
+}
+
+// Keepalive are the times of pings on connections of gRPC. Zero values are the defaults.
+type Keepalive struct {
+	MinTime  time.Duration // between pings of a client; one that pings more often is cut off; default 5 s
+	Interval time.Duration // after which a silent client is pinged; default 2 h
+	Timeout  time.Duration // for its answer; default 20 s
 }
 
 // DefaultConcurrentStreams is how many calls may be in progress on a client's connection, streams of watches among
@@ -106,6 +120,8 @@ func (c *Config) complete() error {
 	c.MaxTxnOps = cmp.Or(c.MaxTxnOps, 128)
 	c.MaxConcurrentStreams = cmp.Or(c.MaxConcurrentStreams, DefaultConcurrentStreams)
 	c.MaxLearners = cmp.Or(c.MaxLearners, 1)
+	k := &c.Keepalive
+	*k = Keepalive{cmp.Or(k.MinTime, 5*time.Second), cmp.Or(k.Interval, 2*time.Hour), cmp.Or(k.Timeout, 20*time.Second)}
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, 5*time.Second+2*c.electionTimeout())
 	c.WatchProgressInterval = max(cmp.Or(c.WatchProgressInterval, 10*time.Minute), 100*time.Millisecond)
 	c.SnapshotStallTimeout = cmp.Or(c.SnapshotStallTimeout, 30*time.Second)

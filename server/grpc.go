@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"time"
 	"unicode/utf8"
 
 	"google.golang.org/grpc"
@@ -60,8 +59,8 @@ func (s *Server) newGRPC() *grpc.Server {
 		grpc.MaxSendMsgSize(math.MaxInt32),
 		grpc.MaxConcurrentStreams(s.cfg.MaxConcurrentStreams),
 		grpc.ConnectionTimeout(sniffTimeout),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 2 * time.Hour, Timeout: 20 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: s.cfg.Keepalive.MinTime}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.cfg.Keepalive.Interval, Timeout: s.cfg.Keepalive.Timeout}),
 		grpc.UnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(s.interceptStream),
 		grpc.WaitForHandlers(true),

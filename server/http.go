@@ -56,6 +56,7 @@ func (s *Server) clientRoutes() []route {
 		route{"GET /version", http.HandlerFunc(s.serveVersion)},
 		route{"GET /braid/status", s.forUsers(s.serveStatusJSON)},
 		route{"GET /{$}", s.forUsers(s.serveStatusPage)})
+	routes = append(routes, s.debugRoutes()...)
 	if s.gateway.mux != nil {
 		calls := http.MaxBytesHandler(s.gateway.mux, int64(2*s.cfg.MaxRequestBytes+frameOverhead)) // base64
 		routes = append(routes, route{"/v3/", calls})
@@ -69,7 +70,7 @@ func (s *Server) newHTTP() *http.Server {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true) // TLS ends at the sniffer
 	return &http.Server{
-		Handler: s.withGRPC(serve(s.clientRoutes())), Protocols: protocols, ConnContext: withConn,
+		Handler: s.withGRPC(s.withAccess(serve(s.clientRoutes()))), Protocols: protocols, ConnContext: withConn,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: int(min(s.cfg.MaxConcurrentStreams, 1<<16)), SendPingTimeout: pingAfter,
 			PingTimeout:               pingTimeout,

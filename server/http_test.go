@@ -529,6 +529,19 @@ func TestProtocolsOverTLS(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		require.Contains(t, string(body), "user name is empty", "the gateway answers, as a stranger")
 		web.CloseIdleConnections()
+
+		// A certificate that names a user does not make a JSON call that user's.
+		named := trusting.Clone()
+		named.Certificates = []tls.Certificate{clientPair}
+		web = &http.Client{Transport: &http.Transport{TLSClientConfig: named, ForceAttemptHTTP2: version == 2}}
+		for path, want := range map[string]int{"/v3/kv/range": http.StatusBadRequest, "/version": http.StatusOK} {
+			method, body := http.MethodPost, io.Reader(strings.NewReader(`{"key":"aw=="}`))
+			if want == http.StatusOK {
+				method, body = http.MethodGet, nil
+			}
+			status, text := do(t, web, method, "https://"+f.addr+path, body)
+			require.Equal(t, want, status, text)
+		}
 	}
 }
 

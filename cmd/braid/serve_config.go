@@ -69,6 +69,8 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		LanePrefixes:         lanes,
 		CompactHashCheckTime: max(0, s.CompactHashCheckTime), CorruptCheckTime: max(0, s.CorruptCheckTime),
 		WatchProgressInterval: s.WatchProgressInterval, NoGateway: !s.EnableGRPCGateway, Logger: logger,
+		Hosts: s.Hosts, Origins: s.Origins, Profiling: s.Profiling,
+		Keepalive: server.Keepalive{MinTime: s.PingMinTime, Interval: s.PingInterval, Timeout: s.PingTimeout},
 	}
 	if err := c.Node.CheckDir(); err != nil {
 		return none, fmt.Errorf("member %s: %w", s.Name, withProtocol(err))

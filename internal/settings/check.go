@@ -42,7 +42,7 @@ func (s *Settings) complete() {
 // check returns all errors in the settings, or nil.
 func (s *Settings) check() error {
 	return errors.Join(s.checkNames(), s.checkZone(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(),
-		s.checkForeign(), s.Log.Complete())
+		s.Access.check(), s.checkForeign(), s.Log.Complete())
 }
 
 func (s *Settings) checkNames() error {

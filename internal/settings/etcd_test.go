@@ -62,7 +62,7 @@ func TestWhatMustNotBeMissingIsRefused(t *testing.T) {
 			require.Equal(t, []string{"--" + v.name + " does nothing: " + v.why}, s.Ignored(), from)
 		}
 	}
-	for _, name := range []string{"auto-tls", "peer-auto-tls", "host-whitelist", "discovery-srv", "force-new-cluster"} {
+	for _, name := range []string{"auto-tls", "peer-auto-tls", "discovery-srv", "force-new-cluster"} {
 		_, err := load(nil, variable(name)+"=true")
 		require.Error(t, err, name)
 	}

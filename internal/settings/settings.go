@@ -38,6 +38,7 @@ type Settings struct {
 	PeerTLSByURL       bool
 	PeerTLSBinds       bool
 	Log
+	Access
 
 	SnapshotBytes           int
 	KeepLogBytes            int
@@ -90,6 +91,7 @@ func (s *Settings) Flags(f *pflag.FlagSet) {
 	s.tlsFlags(f)
 	s.limitFlags(f)
 	s.Log.Flags(f)
+	s.Access.flags(f)
 	s.processFlags(f)
 	s.foreignFlags(f)
 }
