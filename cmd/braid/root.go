@@ -50,7 +50,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		stop() // they handle signals themselves
 	}
 	root := newRoot()
-	root.SetArgs(args)
+	root.SetArgs(twoDashes(root, args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	running := markRunning(root)
