@@ -37,4 +37,6 @@ func twoDashes(root *cobra.Command, args []string) []string {
 func oneDash(arg string) bool { return len(arg) > 2 && arg[0] == '-' && arg[1] != '-' }
 
 // takesNext reports whether the argument behind a flag is its value.
-func takesNext(flag *pflag.Flag, hasValue bool) bool { return flag != nil && !hasValue && flag.NoOptDefVal == "" }
+func takesNext(flag *pflag.Flag, hasValue bool) bool {
+	return flag != nil && !hasValue && flag.NoOptDefVal == ""
+}

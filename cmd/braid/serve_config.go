@@ -29,10 +29,13 @@ const (
 	storeDir = "store"
 )
 
-// serverConfig translates settings for the server. It listens for clients.
+// serverConfig translates settings for the server. It makes certificates if it is to, and listens for clients.
 func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger) (server.Config, error) {
 	none := server.Config{}
 	if err := errors.Join(refuseEtcdData(s.DataDir), refuseForeign(s.DataDir)); err != nil {
+		return none, err
+	}
+	if err := s.MakeCertificates(newZapLogger(s)); err != nil {
 		return none, err
 	}
 	clientTLS, err := s.ClientTLS.Server()
@@ -154,7 +157,8 @@ func refuseForeign(dir string) error {
 	}
 	for _, e := range entries {
 		// Files of an interrupted first start, and of a launcher that did not start any member.
-		own := e.Name() == logDir || e.Name() == storeDir || slices.Contains(launch.LockFiles, e.Name())
+		own := slices.Contains([]string{logDir, storeDir, settings.CertificatesDir}, e.Name()) ||
+			slices.Contains(launch.LockFiles, e.Name())
 		if !own && !slices.Contains(unowned, e.Name()) {
 			return fmt.Errorf("data directory %s is not empty and holds no member of braid (it has %q): choose another "+
 				"--data-dir", dir, e.Name())

@@ -113,3 +113,36 @@ func TestMutualTLSEverywhere(t *testing.T) {
 	_, _, code = do(t, "", "ctl", "get", "a", "--command-timeout=1s", "--endpoints", members["m2"].client)
 	require.NotZero(t, code, "no certificate")
 }
+
+// TestAutomaticTLS: members make certificates. Links and connections of clients are encrypted; a restart keeps them.
+func TestAutomaticTLS(t *testing.T) {
+	t.Parallel()
+	members, list := map[string]serveFlags{}, []string(nil)
+	for _, name := range []string{"m1", "m2", "m3"} {
+		members[name] = newServeFlags(t)
+		list = append(list, name+"=https://"+members[name].peer)
+	}
+	serve := func(name string) *invocation {
+		f := members[name]
+		m, _ := begin(t, "", "serve", "-name", name, "--data-dir", f.dir, "--initial-cluster", strings.Join(list, ","),
+			"--listen-client-urls", "https://"+f.client, "--listen-peer-urls", "https://"+f.peer,
+			"--auto-tls", "--peer-auto-tls")
+		return m
+	}
+	serve("m1")
+	serve("m2")
+	third := serve("m3")
+	flags := []string{"--insecure-skip-tls-verify", "--insecure-transport=false", "--endpoints",
+		"https://" + members["m3"].client}
+	put := func() bool {
+		_, _, code := do(t, "", append([]string{"ctl", "put", "a", "b"}, flags...)...)
+		return code == 0
+	}
+	eventually(t, "a write", func(context.Context) bool { return put() })
+	_, _, code := do(t, "", "ctl", "get", "a", "--command-timeout=1s", "--endpoints", members["m3"].client)
+	require.NotZero(t, code, "no TLS")
+	third.stop()
+	serve("m3")
+	eventually(t, "a write", func(context.Context) bool { return put() })
+	require.Equal(t, "a\nb", ok(t, append([]string{"ctl", "get", "a"}, flags...)...))
+}

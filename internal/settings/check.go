@@ -24,6 +24,7 @@ func (s *Settings) complete() {
 	if s.DataDir == "" {
 		s.DataDir = s.Name + ".braid"
 	}
+	s.completeAuto()
 	if len(s.AdvertiseClient) == 0 {
 		s.AdvertiseClient = slices.Clone(s.ListenClient)
 	}

@@ -59,10 +59,6 @@ const (
 // foreignFlags are those of etcd 3.7, and some earlier ones that manifests still have.
 func foreignFlags() []*foreign {
 	refused := []*foreign{
-		{name: "auto-tls", isBool: true, harmless: "false",
-			why: "braid makes no certificates: give --cert-file and --key-file"},
-		{name: "peer-auto-tls", isBool: true, harmless: "false",
-			why: "braid makes no certificates: give --peer-cert-file, --peer-key-file and --peer-trusted-ca-file"},
 		{name: "listen-client-http-urls", why: "gRPC and HTTP share --listen-client-urls"},
 		{name: "force-new-cluster", isBool: true, harmless: "false",
 			why: "a new cluster begins from what is left with braid salvage"},
@@ -106,7 +102,6 @@ func ignoredFlags() []*foreign {
 		{name: "client-key-file", why: "calls of /v3/ stay in the process and need no certificate"},
 		{name: "peer-skip-client-san-verification", isBool: true,
 			why: "the addresses in a member's certificate are not compared with where it connects from"},
-		{name: "self-signed-cert-validity", why: "braid makes no certificates"},
 		{name: "socket-reuse-port", isBool: true, harmless: "false", why: "a port is of one process"},
 		{name: "socket-reuse-address", isBool: true, harmless: "false", why: "the system's default holds"},
 		{name: "raft-read-timeout", why: "links between members have timeouts of their own"},

@@ -62,7 +62,7 @@ func TestWhatMustNotBeMissingIsRefused(t *testing.T) {
 			require.Equal(t, []string{"--" + v.name + " does nothing: " + v.why}, s.Ignored(), from)
 		}
 	}
-	for _, name := range []string{"auto-tls", "peer-auto-tls", "discovery-srv", "force-new-cluster"} {
+	for _, name := range []string{"discovery-srv", "force-new-cluster"} {
 		_, err := load(nil, variable(name)+"=true")
 		require.Error(t, err, name)
 	}
@@ -71,12 +71,12 @@ func TestWhatMustNotBeMissingIsRefused(t *testing.T) {
 // Booleans may be written in all forms that etcd accepts.
 func TestOffIsOffHoweverItIsWritten(t *testing.T) {
 	for _, off := range []string{"false", "False", "F", "0", ""} {
-		s, err := load(nil, "ETCD_AUTO_TLS="+off, "ETCD_UNSAFE_NO_FSYNC="+off)
+		s, err := load(nil, "ETCD_FORCE_NEW_CLUSTER="+off, "ETCD_UNSAFE_NO_FSYNC="+off)
 		require.NoError(t, err, off)
 		require.Empty(t, s.Ignored(), off)
 	}
 	for _, on := range []string{"1", "True", "no"} {
-		_, err := load(nil, "ETCD_AUTO_TLS="+on)
+		_, err := load(nil, "ETCD_FORCE_NEW_CLUSTER="+on)
 		require.Error(t, err, on)
 	}
 }

@@ -65,6 +65,8 @@ type Settings struct {
 
 // TLS is one side's certificates, and the certificates that it accepts.
 type TLS struct {
+	// Auto: without a certificate the member makes one, which it signs itself: see [Settings.MakeCertificates].
+	Auto                             bool
 	CertFile, KeyFile, TrustedCAFile string
 	// DialCertFile and DialKeyFile are used for connections that this member opens; "": CertFile and KeyFile.
 	DialCertFile, DialKeyFile string
@@ -78,12 +80,15 @@ type TLS struct {
 
 // TLSVersions are the settings that both sides' TLS shares.
 type TLSVersions struct {
+	Years    uint     // until a certificate ends that the member made
 	Min, Max string   // TLS1.2, TLS1.3, or "" for Go's own
 	Ciphers  []string // names of crypto/tls; nil: Go's own
 }
 
-// Enabled reports whether there is a certificate.
-func (t TLS) Enabled() bool { return t.CertFile != "" || t.KeyFile != "" }
+// Enabled reports whether there is a certificate, or will be one.
+func (t TLS) Enabled() bool { return t.Auto || t.hasFiles() }
+
+func (t TLS) hasFiles() bool { return t.CertFile != "" || t.KeyFile != "" }
 
 // Flags registers the settings' flags; parsing them fills in s.
 func (s *Settings) Flags(f *pflag.FlagSet) {
@@ -128,6 +133,8 @@ func (s *Settings) tlsFlags(f *pflag.FlagSet) {
 		tls                     *TLS
 		prefix, restricts, what string
 	}{{&s.ClientTLS, "", "client-", "clients"}, {&s.PeerTLS, "peer-", "peer-", "other members"}} {
+		f.BoolVar(&side.tls.Auto, side.prefix+"auto-tls", false, "without a certificate make one that signs itself: "+
+			"connections of "+side.what+" are encrypted, and nobody's certificate is verified")
 		f.StringVar(&side.tls.CertFile, side.prefix+"cert-file", "", "certificate to present to "+side.what)
 		f.StringVar(&side.tls.KeyFile, side.prefix+"key-file", "", "its key")
 		f.StringVar(&side.tls.TrustedCAFile, side.prefix+"trusted-ca-file", "",
@@ -150,6 +157,7 @@ func (s *Settings) tlsFlags(f *pflag.FlagSet) {
 	f.StringVar(&versions.Min, "tls-min-version", "TLS1.2", "lowest version of TLS: TLS1.2 or TLS1.3")
 	f.StringVar(&versions.Max, "tls-max-version", "",
 		"highest version of TLS: TLS1.2 or TLS1.3 (default the highest)")
+	f.UintVar(&versions.Years, "self-signed-cert-validity", 1, "years until a certificate ends that the member made")
 	f.StringSliceVar(&versions.Ciphers, "cipher-suites", nil,
 		"cipher suites of TLS 1.2, by the names of Go's crypto/tls (default Go's)")
 }

@@ -18,6 +18,10 @@ func (s *Settings) checkTLS() error {
 		tls               TLS
 	}{{"--", "--client-", s.ClientTLS}, {"--peer-", "--peer-", s.PeerTLS}} {
 		t := side.tls
+		if t.Auto {
+			errs = append(errs, t.checkAuto(side.prefix, side.restricts))
+			continue
+		}
 		if (t.CertFile == "") != (t.KeyFile == "") {
 			errs = append(errs, fmt.Errorf("%scert-file and %skey-file go together", side.prefix, side.prefix))
 		}
@@ -29,16 +33,16 @@ func (s *Settings) checkTLS() error {
 		}
 		errs = append(errs, t.checkRestrictions(side.prefix, side.restricts))
 	}
-	if s.PeerTLS.Enabled() && s.PeerTLS.TrustedCAFile == "" {
+	if s.PeerTLS.hasFiles() && s.PeerTLS.TrustedCAFile == "" {
 		errs = append(errs, errors.New("--peer-trusted-ca-file is missing: members show each other certificates"))
 	}
-	if s.PeerTLSBinds && !s.PeerTLS.Enabled() {
+	if s.PeerTLSBinds && !s.PeerTLS.hasFiles() {
 		errs = append(errs, errors.New("--peer-cert-names-host has no meaning without --peer-cert-file"))
 	}
 	if s.PeerTLSByURL && !s.PeerTLS.Enabled() {
 		errs = append(errs, errors.New("--peer-tls-by-url has no meaning without --peer-cert-file"))
 	}
-	if (s.PeerTLS.DialCertFile == "") != (s.PeerTLS.DialKeyFile == "") {
+	if !s.PeerTLS.Auto && (s.PeerTLS.DialCertFile == "") != (s.PeerTLS.DialKeyFile == "") {
 		errs = append(errs, errors.New("--peer-client-cert-file and --peer-client-key-file go together"))
 	}
 	return errors.Join(append(errs, s.ClientTLS.TLSVersions.check())...)
@@ -125,6 +129,9 @@ func (t TLS) Mutual() (*tls.Config, error) {
 	config.ClientAuth = tls.RequireAndVerifyClientCert
 	config.RootCAs, config.GetClientCertificate = client.RootCAs, client.GetClientCertificate
 	config.NextProtos = nil
+	if t.Auto {
+		trustAny(config)
+	}
 	return config, t.revoke(&info, config)
 }
 

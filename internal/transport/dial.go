@@ -96,7 +96,8 @@ func hangUp(conn net.Conn) {
 // goodbye is how long ending a connection may take.
 const goodbye = 200 * time.Millisecond
 
-// mutual derives both sides' settings: each verifies the other.
+// mutual derives both sides' settings: each verifies the other, unless the settings say that any certificate is good
+// enough.
 func mutual(c *tls.Config) (in, out *tls.Config, err error) {
 	if c == nil {
 		return nil, nil, nil
@@ -107,10 +108,15 @@ func mutual(c *tls.Config) (in, out *tls.Config, err error) {
 	if len(c.Certificates) == 0 && (c.GetCertificate == nil || c.GetClientCertificate == nil) {
 		return nil, nil, errors.New("transport: TLS needs a certificate for both sides")
 	}
+	in, out = c.Clone(), c.Clone()
+	in.MinVersion = max(c.MinVersion, tls.VersionTLS12)
+	out.MinVersion = in.MinVersion
+	if c.InsecureSkipVerify && c.ClientAuth == tls.RequireAnyClientCert {
+		return in, out, nil
+	}
 	if c.RootCAs == nil && c.ClientCAs == nil {
 		return nil, nil, errors.New("transport: TLS needs RootCAs or ClientCAs, not the system's")
 	}
-	in, out = c.Clone(), c.Clone()
 	in.ClientAuth = tls.RequireAndVerifyClientCert
 	if in.ClientCAs == nil {
 		in.ClientCAs = c.RootCAs
@@ -118,8 +124,6 @@ func mutual(c *tls.Config) (in, out *tls.Config, err error) {
 	if out.RootCAs == nil {
 		out.RootCAs = c.ClientCAs
 	}
-	in.MinVersion = max(c.MinVersion, tls.VersionTLS12)
-	out.MinVersion = in.MinVersion
 	return in, out, nil
 }
 

@@ -229,3 +229,27 @@ func TestTLSBinds(t *testing.T) {
 		eventually(t, "log line", func() bool { return strings.Contains(a.logs.String(), "names no host of member 3") })
 	}
 }
+
+// TestTLSWithoutAuthorities: members that accept any certificate connect, with certificates that sign themselves. One
+// without a certificate is a stranger still.
+func TestTLSWithoutAuthorities(t *testing.T) {
+	noLeaks(t)
+	any := func(o *Options, _ *testHandler) {
+		o.TLS = newAuthority(t).member(t)
+		o.TLS.RootCAs, o.TLS.InsecureSkipVerify, o.TLS.ClientAuth = nil, true, tls.RequireAnyClientCert
+		o.TLS.VerifyConnection = func(tls.ConnectionState) error { return nil }
+	}
+	a, b := start(t, 1, calm, "", any), start(t, 2, calm, "", any)
+	connect(a, b)
+	a.expectUp(t, 2)
+	b.expectUp(t, 1)
+	conn, err := tls.Dial("tcp", a.addr, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		return // refused in the TLS handshake
+	}
+	defer conn.Close()
+	conn.Write(greeting(forFrames, 9))
+	if said := expectClosed(t, conn); len(said) > 0 {
+		t.Errorf("was told % x", said)
+	}
+}

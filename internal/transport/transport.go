@@ -42,6 +42,8 @@ type Options struct {
 	// so it needs a certificate and RootCAs (and ClientCAs, which default to RootCAs).
 	// Its callbacks (GetCertificate, GetClientCertificate …) are how certificates are
 	// changed without a restart. ServerName defaults to the host that is dialed.
+	// With InsecureSkipVerify it needs VerifyConnection or VerifyPeerCertificate; with
+	// RequireAnyClientCert besides, those alone decide which certificates are accepted.
 	TLS *tls.Config
 	// TLSBinds: a member that connects must show a certificate that names the host of one of its addresses, if any is
 	// known here. So a certificate of the authority is not enough to impersonate any member. It cannot be demanded where
