@@ -67,7 +67,12 @@ count as one). A member that finds its data continues from there; --initial-clus
 			if err := errors.Join(s.Load(cmd.Flags(), os.Environ()), readNet(&s.Net), whereIn(s.Net, s.Name)); err != nil {
 				return usageError{err}
 			}
-			return serve(cmd.Context(), s, cmd.ErrOrStderr())
+			log, err := openLog(s, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer log.close()
+			return serve(cmd.Context(), s, log)
 		},
 	}
 	s.Flags(cmd.Flags())
@@ -75,16 +80,16 @@ count as one). A member that finds its data continues from there; --initial-clus
 }
 
 // serve runs the member until ctx ends, its launcher ends, or it cannot continue.
-func serve(ctx context.Context, s *settings.Settings, stderr io.Writer) error {
+func serve(ctx context.Context, s *settings.Settings, log io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	launch.WatchParent(stop)
 	tune(s)
-	logger := newLogger(s, stderr)
+	logger := newLogger(s, log)
 	for _, line := range s.Ignored() {
 		logger.Warn(line)
 	}
-	config, err := serverConfig(ctx, s, logger)
+	config, err := serverConfig(ctx, s, logger, newZapLogger(s, log))
 	if err != nil {
 		return err
 	}

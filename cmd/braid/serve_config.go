@@ -14,6 +14,8 @@ import (
 	"slices"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/ports"
@@ -30,12 +32,13 @@ const (
 )
 
 // serverConfig translates settings for the server. It makes certificates if it is to, and listens for clients.
-func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger) (server.Config, error) {
+func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger,
+	etcds *zap.Logger) (server.Config, error) {
 	none := server.Config{}
 	if err := errors.Join(refuseEtcdData(s.DataDir), refuseForeign(s.DataDir)); err != nil {
 		return none, err
 	}
-	if err := s.MakeCertificates(newZapLogger(s)); err != nil {
+	if err := s.MakeCertificates(etcds); err != nil {
 		return none, err
 	}
 	clientTLS, err := s.ClientTLS.Server()
@@ -62,7 +65,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		AutoCompaction: server.AutoCompaction{Period: period, Revisions: revisions},
 		Node:           nodeOptions(s, who, peerTLS),
 		Store: store.Options{
-			Dir: filepath.Join(s.DataDir, storeDir), Logger: newZapLogger(s), QuotaBytes: s.QuotaBytes,
+			Dir: filepath.Join(s.DataDir, storeDir), Logger: etcds, QuotaBytes: s.QuotaBytes,
 			AuthToken: s.AuthToken, AuthTokenTTL: time.Duration(s.AuthTokenTTL) * time.Second, BcryptCost: int(s.BcryptCost),
 			ClientCertAuth: s.ClientTLS.ClientCertAuth, LargeValueBytes: s.LargeValueBytes,
 		},

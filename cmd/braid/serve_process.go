@@ -1,16 +1,11 @@
 package main
 
 import (
-	"io"
-	"log/slog"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
-
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/braidlog/braid/internal/settings"
 )
@@ -48,31 +43,4 @@ func machineMemory() int64 {
 		}
 	}
 	return total
-}
-
-func newLogger(s *settings.Settings, w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: s.Level()}
-	if s.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
-}
-
-// newZapLogger returns the logger for etcd's packages. braid logs their info messages itself, so only their warnings
-// matter.
-func newZapLogger(s *settings.Settings) *zap.Logger {
-	level := zapcore.WarnLevel
-	switch {
-	case s.Level() < slog.LevelInfo:
-		level = zapcore.InfoLevel // bbolt would log every written key
-	case s.Level() > slog.LevelWarn:
-		level = zapcore.ErrorLevel
-	}
-	encoding := zap.NewProductionEncoderConfig()
-	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
-	encoder := zapcore.NewConsoleEncoder(encoding)
-	if s.LogFormat == "json" {
-		encoder = zapcore.NewJSONEncoder(encoding)
-	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level))
 }

@@ -3,7 +3,6 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"slices"
@@ -43,7 +42,7 @@ func (s *Settings) complete() {
 // check returns all errors in the settings, or nil.
 func (s *Settings) check() error {
 	return errors.Join(s.checkNames(), s.checkZone(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(),
-		s.Access.check(), s.checkForeign(), s.Log.Complete())
+		s.Access.check(), s.Output.check(), s.checkForeign(), s.Log.Complete())
 }
 
 func (s *Settings) checkNames() error {
@@ -242,9 +241,6 @@ func (s *Settings) checkLimits() error {
 	bad(s.BcryptCost < 4 || s.BcryptCost > 31, "--bcrypt-cost must be 4 to 31")
 	bad(s.GCPercent < 10, "--gc-percent must be at least 10")
 	bad(s.MemoryLimit < 0, "--memory-limit-bytes is negative")
-	bad(s.LogFormat != "text" && s.LogFormat != "json", "--log-format %q: it is text or json", s.LogFormat)
-	bad(new(slog.Level).UnmarshalText([]byte(s.LogLevel)) != nil, "--log-level %q: it is debug, info, warn or error",
-		s.LogLevel)
 	_, _, err := s.Retention()
 	return errors.Join(append(errs, err)...)
 }

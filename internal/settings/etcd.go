@@ -91,9 +91,6 @@ func ignoredFlags() []*foreign {
 		{name: "downgrade-check-time", why: "there are no downgrades"},
 
 		{name: "logger", harmless: "zap", why: "there is one logger, see --log-format"},
-		{name: "log-outputs", harmless: "stderr", why: "the log goes to standard error"},
-		{name: "enable-log-rotation", isBool: true, harmless: "false", why: "the log goes to standard error"},
-		{name: "log-rotation-config-json", why: "the log goes to standard error"},
 		{name: "warning-apply-duration", why: "metrics tell how long applying takes"},
 		{name: "warning-unary-request-duration", why: "metrics tell how long requests take"},
 		{name: "metrics", harmless: "basic", why: "there is one set of metrics"},

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -39,6 +38,7 @@ type Settings struct {
 	PeerTLSBinds       bool
 	Log
 	Access
+	Output
 
 	SnapshotBytes           int
 	KeepLogBytes            int
@@ -54,7 +54,6 @@ type Settings struct {
 	AuthTokenTTL            uint // seconds
 	BcryptCost              uint
 	EnableGRPCGateway       bool
-	LogLevel, LogFormat     string
 	GCPercent               int
 	MemoryLimit             int64 // 0: half of the machine's
 	MaxLearners             int
@@ -97,6 +96,7 @@ func (s *Settings) Flags(f *pflag.FlagSet) {
 	s.limitFlags(f)
 	s.Log.Flags(f)
 	s.Access.flags(f)
+	s.Output.flags(f)
 	s.processFlags(f)
 	s.foreignFlags(f)
 }
@@ -189,19 +189,8 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 }
 
 func (s *Settings) processFlags(f *pflag.FlagSet) {
-	f.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
-	f.StringVar(&s.LogFormat, "log-format", "text", "text or json")
 	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent, up to 256 "+
 		"MiB or the live heap if that is more; the variable GOGC wins")
 	f.Int64Var(&s.MemoryLimit, "memory-limit-bytes", 0,
 		"heap above which garbage is collected more often (0: half of the machine's memory); GOMEMLIMIT wins")
-}
-
-// Level is the log level as a number.
-func (s *Settings) Level() slog.Level {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
-		return slog.LevelInfo // check refused it
-	}
-	return level
 }

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"gopkg.in/natefinch/lumberjack.v2"
+
+	"github.com/braidlog/braid/internal/settings"
+)
+
+// logFiles are where a member logs.
+type logFiles struct {
+	io.Writer
+	open []io.Closer
+}
+
+// openLog opens what a member logs to.
+func openLog(s *settings.Settings, stdout, stderr io.Writer) (*logFiles, error) {
+	rotation, err := s.Rotation()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	l := &logFiles{}
+	var all []io.Writer
+	for _, to := range s.LogOutputs {
+		switch to {
+		case settings.ToDefault, settings.ToStderr:
+			all = append(all, stderr)
+		case settings.ToStdout:
+			all = append(all, stdout)
+		}
+	}
+	for _, name := range s.LogFiles() {
+		file, err := openLogFile(name, s.LogRotates, &rotation)
+		if err != nil {
+			l.close()
+			return nil, fmt.Errorf("log: %w", err)
+		}
+		all, l.open = append(all, file), append(l.open, file)
+	}
+	l.Writer = io.MultiWriter(all...)
+	return l, nil
+}
+
+// openLogFile opens a file to append to, which is as readable as the umask allows.
+func openLogFile(name string, rotates bool, r *settings.Rotation) (io.WriteCloser, error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil || !rotates {
+		return file, err
+	}
+	file.Close() // it can be written to
+	path, err := filepath.Abs(name)
+	return &lumberjack.Logger{Filename: path, MaxSize: r.MaxSize, MaxAge: r.MaxAge, MaxBackups: r.MaxBackups,
+		LocalTime: r.LocalTime, Compress: r.Compress}, err
+}
+
+func (l *logFiles) close() {
+	for _, file := range slices.Backward(l.open) {
+		file.Close()
+	}
+}
+
+func newLogger(s *settings.Settings, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: s.Level()}
+	if s.JSON() {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// newZapLogger returns the logger for etcd's packages. braid logs their info messages itself, so only their warnings
+// matter.
+func newZapLogger(s *settings.Settings, w io.Writer) *zap.Logger {
+	level := zapcore.WarnLevel
+	switch {
+	case s.Level() < slog.LevelInfo:
+		level = zapcore.InfoLevel // bbolt would log every written key
+	case s.Level() > slog.LevelWarn:
+		level = zapcore.ErrorLevel
+	}
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
+	encoder := zapcore.NewConsoleEncoder(encoding)
+	if s.JSON() {
+		encoder = zapcore.NewJSONEncoder(encoding)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level))
+}
