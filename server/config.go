@@ -33,7 +33,7 @@ type Config struct {
 	// ListenClient are where clients connect: gRPC, JSON, health and metrics on the same
 	// port. At least one. The server closes them.
 	ListenClient []net.Listener
-	// ListenMetrics serve health and metrics only, without TLS. The server closes them.
+	// ListenMetrics serve health and metrics only, as HTTP on what the listeners accept. The server closes them.
 	ListenMetrics []net.Listener
 	// TLS of ListenClient; nil: plain. Its GetCertificate, or GetConfigForClient, may
 	// give a new certificate to every connection.

@@ -41,6 +41,7 @@ var served = []struct {
 	{"GET /version", false, false},
 	{"GET /braid/status", false, true},
 	{"GET /{$}", false, true},
+	{"GET /debug/vars", false, true},
 	{"/v3/", false, false}, // each call checks its user itself
 }
 

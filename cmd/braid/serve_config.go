@@ -88,6 +88,13 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		closeListeners(c.ListenClient)
 		return none, fmt.Errorf("listen for metrics: %w", err)
 	}
+	if settings.Secure(s.ListenMetrics) {
+		http1 := clientTLS.Clone()
+		http1.NextProtos = nil
+		for i, l := range c.ListenMetrics {
+			c.ListenMetrics[i] = tls.NewListener(l, http1)
+		}
+	}
 	return c, nil
 }
 

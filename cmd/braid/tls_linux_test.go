@@ -5,11 +5,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -117,16 +119,16 @@ func TestMutualTLSEverywhere(t *testing.T) {
 // TestAutomaticTLS: members make certificates. Links and connections of clients are encrypted; a restart keeps them.
 func TestAutomaticTLS(t *testing.T) {
 	t.Parallel()
-	members, list := map[string]serveFlags{}, []string(nil)
+	members, metrics, list := map[string]serveFlags{}, map[string]string{}, []string(nil)
 	for _, name := range []string{"m1", "m2", "m3"} {
-		members[name] = newServeFlags(t)
+		members[name], metrics[name] = newServeFlags(t), newServeFlags(t).client
 		list = append(list, name+"=https://"+members[name].peer)
 	}
 	serve := func(name string) *invocation {
 		f := members[name]
 		m, _ := begin(t, "", "serve", "-name", name, "--data-dir", f.dir, "--initial-cluster", strings.Join(list, ","),
 			"--listen-client-urls", "https://"+f.client, "--listen-peer-urls", "https://"+f.peer,
-			"--auto-tls", "--peer-auto-tls")
+			"--auto-tls", "--peer-auto-tls", "--listen-metrics-urls", "https://"+metrics[name])
 		return m
 	}
 	serve("m1")
@@ -141,6 +143,11 @@ func TestAutomaticTLS(t *testing.T) {
 	eventually(t, "a write", func(context.Context) bool { return put() })
 	_, _, code := do(t, "", "ctl", "get", "a", "--command-timeout=1s", "--endpoints", members["m3"].client)
 	require.NotZero(t, code, "no TLS")
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	resp, err := web.Get("https://" + metrics["m3"] + "/readyz")
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusOK, resp.StatusCode)
 	third.stop()
 	serve("m3")
 	eventually(t, "a write", func(context.Context) bool { return put() })

@@ -66,18 +66,19 @@ func (s *Settings) checkURLs() error {
 		urls   []string
 		listen bool
 		tls    TLS
-		plain  bool // metrics: never TLS
+		either bool // metrics: plain although there is a certificate
 	}{
 		{"--listen-client-urls", s.ListenClient, true, s.ClientTLS, false},
 		{"--advertise-client-urls", s.AdvertiseClient, false, s.ClientTLS, false},
 		{"--listen-peer-urls", s.ListenPeer, true, s.PeerTLS, false},
 		{"--initial-advertise-peer-urls", s.AdvertisePeer, false, s.PeerTLS, false},
-		{"--listen-metrics-urls", s.ListenMetrics, true, TLS{}, true},
+		{"--listen-metrics-urls", s.ListenMetrics, true, s.ClientTLS, true},
 	} {
 		urls, err := parseURLs(l.flag, l.urls, l.listen)
 		errs = append(errs, err)
 		for _, u := range urls {
-			if peer := strings.Contains(l.flag, "peer"); !peer || !s.PeerTLSByURL || u.Scheme != "http" {
+			peer := strings.Contains(l.flag, "peer")
+			if u.Scheme != "http" || !l.either && (!peer || !s.PeerTLSByURL) {
 				errs = append(errs, checkScheme(l.flag, u, l.tls))
 			}
 			if !l.listen {
@@ -88,7 +89,7 @@ func (s *Settings) checkURLs() error {
 			}
 			seen[u.Host] = l.flag
 		}
-		if len(l.urls) == 0 && !l.plain {
+		if len(l.urls) == 0 && !l.either {
 			errs = append(errs, fmt.Errorf("%s is empty", l.flag))
 		}
 	}
@@ -269,6 +270,11 @@ func (s *Settings) Retention() (period time.Duration, revisions int64, err error
 		return d, 0, nil
 	}
 	return 0, 0, fmt.Errorf("--auto-compaction-mode %q: it is periodic or revision", s.AutoCompactionMode)
+}
+
+// Secure reports whether URLs, which have one scheme, are of TLS.
+func Secure(urls []string) bool {
+	return len(urls) > 0 && strings.HasPrefix(strings.TrimSpace(urls[0]), "https:")
 }
 
 // Hosts returns the host:port of URLs that were validated.

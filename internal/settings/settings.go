@@ -114,7 +114,7 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.AdvertisePeer, "initial-advertise-peer-urls", nil,
 		"URLs where other members reach this one (default --listen-peer-urls)")
 	f.StringSliceVar(&s.ListenMetrics, "listen-metrics-urls", nil,
-		"further URLs for /metrics, /health, /livez and /readyz alone, without TLS")
+		"further URLs for /metrics, /health, /livez and /readyz alone; https has the certificate for clients")
 	f.StringVar(&s.InitialCluster, "initial-cluster", "", "all members as NAME=PEER-URL,… (default this one alone)")
 	f.StringSliceVar(&s.InitialZones, "initial-cluster-zones", nil, "zones of all members of --initial-cluster as "+
 		"NAME=ZONE,…, equal on all: quorums may depend on them")
