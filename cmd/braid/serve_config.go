@@ -81,7 +81,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 	if err := c.Node.CheckDir(); err != nil {
 		return none, fmt.Errorf("member %s: %w", s.Name, withProtocol(err))
 	}
-	if c.ListenClient, err = listenAll(settings.Hosts(s.ListenClient)); err != nil {
+	if c.ListenClient, err = listenAll(settings.Hosts(slices.Concat(s.ListenClient, s.ListenHTTP))); err != nil {
 		return none, fmt.Errorf("listen for clients: %w", err)
 	}
 	if c.ListenMetrics, err = listenAll(settings.Hosts(s.ListenMetrics)); err != nil {

@@ -175,6 +175,7 @@ var serverOnly = []struct {
 	folders []string
 }{
 	{"go.etcd.io/etcd/server/v3/embed", []string{"bench/rivals"}}, // a separate module
+	{"go.etcd.io/etcd/server/v3/features", []string{"internal/settings", "bench/rivals"}},
 	{"go.etcd.io/etcd/server/", []string{"internal/store", "server", "bench/rivals"}},
 	{"go.etcd.io/raft/", []string{"bench/rivals"}},
 	{"github.com/hashicorp/", []string{"bench/rivals"}},

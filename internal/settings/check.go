@@ -42,7 +42,7 @@ func (s *Settings) complete() {
 // check returns all errors in the settings, or nil.
 func (s *Settings) check() error {
 	return errors.Join(s.checkNames(), s.checkZone(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(),
-		s.Access.check(), s.Output.check(), s.checkForeign(), s.Log.Complete())
+		s.Access.check(), s.Output.check(), s.checkForeign(), s.checkGates(), s.Log.Complete())
 }
 
 func (s *Settings) checkNames() error {
@@ -66,9 +66,10 @@ func (s *Settings) checkURLs() error {
 		urls   []string
 		listen bool
 		tls    TLS
-		either bool // metrics: plain although there is a certificate
+		either bool // may be plain although there is a certificate, and may be empty
 	}{
 		{"--listen-client-urls", s.ListenClient, true, s.ClientTLS, false},
+		{"--listen-client-http-urls", s.ListenHTTP, true, s.ClientTLS, true},
 		{"--advertise-client-urls", s.AdvertiseClient, false, s.ClientTLS, false},
 		{"--listen-peer-urls", s.ListenPeer, true, s.PeerTLS, false},
 		{"--initial-advertise-peer-urls", s.AdvertisePeer, false, s.PeerTLS, false},

@@ -5,7 +5,7 @@
 // their flags, log.go those that the members of a cluster share, access.go how clients may connect, output.go where
 // the member logs, sources.go the file and the variables, check.go the validation, zones.go the zones of members,
 // tls.go the certificates, selfsigned.go those that the member makes, own.go the flags of settings that only some
-// protocols have, etcd.go the flags of etcd that have no meaning here.
+// protocols have, gates.go etcd's features, etcd.go the flags of etcd that have no meaning here.
 //
 // cmd/braid passes the settings to the server.
 package settings

@@ -59,7 +59,6 @@ const (
 // foreignFlags are those of etcd 3.7, and some earlier ones that manifests still have.
 func foreignFlags() []*foreign {
 	refused := []*foreign{
-		{name: "listen-client-http-urls", why: "gRPC and HTTP share --listen-client-urls"},
 		{name: "force-new-cluster", isBool: true, harmless: "false",
 			why: "a new cluster begins from what is left with braid salvage"},
 		{name: "discovery", why: noDiscovery},
@@ -86,7 +85,6 @@ func ignoredFlags() []*foreign {
 		{name: "strict-reconfig-check", isBool: true, harmless: "true",
 			why: "unsafe changes of the membership are always refused"},
 		{name: "experimental-initial-corrupt-check", isBool: true, why: "the log checks every record that it reads"},
-		{name: "feature-gates", why: "there are none"},
 		{name: "v2-deprecation", why: "there is no v2"},
 		{name: "downgrade-check-time", why: "there are no downgrades"},
 
@@ -100,7 +98,7 @@ func ignoredFlags() []*foreign {
 		{name: "peer-skip-client-san-verification", isBool: true,
 			why: "the addresses in a member's certificate are not compared with where it connects from"},
 		{name: "socket-reuse-port", isBool: true, harmless: "false", why: "a port is of one process"},
-		{name: "socket-reuse-address", isBool: true, harmless: "false", why: "the system's default holds"},
+		{name: "socket-reuse-address", isBool: true, harmless: "true", why: "addresses of ended processes are always reused"},
 		{name: "raft-read-timeout", why: "links between members have timeouts of their own"},
 		{name: "raft-write-timeout", why: "links between members have timeouts of their own"},
 		{name: "memory-mlock", isBool: true, harmless: "false", why: "memory is not locked"},
@@ -153,7 +151,7 @@ func (s *Settings) checkForeign() error {
 
 // Ignored returns a line for every given setting that has no effect, sorted.
 func (s *Settings) Ignored() []string {
-	out := slices.Clone(s.unknown)
+	out := append(slices.Clone(s.unknown), s.ignoredGates()...)
 	for _, v := range s.foreign {
 		if v.given() && !v.refuse {
 			out = append(out, "--"+v.name+" does nothing: "+v.why)

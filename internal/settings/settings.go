@@ -26,6 +26,8 @@ type Settings struct {
 	ListenClient, AdvertiseClient []string // URLs
 	ListenPeer, AdvertisePeer     []string // URLs
 	ListenMetrics                 []string // URLs
+	// ListenHTTP are further URLs for clients. What is served is the same as on ListenClient.
+	ListenHTTP []string
 
 	InitialCluster string   // name=URL,name=URL…
 	InitialZones   []string // name=zone of each member in InitialCluster, or nil
@@ -57,6 +59,7 @@ type Settings struct {
 	GCPercent               int
 	MemoryLimit             int64 // 0: half of the machine's
 	MaxLearners             int
+	gates                   string
 	foreign                 []*foreign
 	unknown                 []string // variables that are no flags
 	configFile              string
@@ -109,6 +112,8 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.ListenClient, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on")
 	f.StringSliceVar(&s.AdvertiseClient, "advertise-client-urls", nil,
 		"URLs where clients reach this member (default --listen-client-urls)")
+	f.StringSliceVar(&s.ListenHTTP, "listen-client-http-urls", nil,
+		"further URLs to serve clients on, which are not advertised; like the others they have gRPC and HTTP")
 	f.StringSliceVar(&s.ListenPeer, "listen-peer-urls", []string{"http://localhost:2380"},
 		"URLs to accept other members on, one per network card")
 	f.StringSliceVar(&s.AdvertisePeer, "initial-advertise-peer-urls", nil,
@@ -123,6 +128,8 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Token, "initial-cluster-token", "etcd-cluster", "equal on all members, different for every cluster")
 	f.StringSliceVar(&s.Join, "join", nil, "peer URLs of members of the running cluster to join; or, while auth is "+
 		"off, URLs for clients")
+	f.StringVar(&s.gates, "feature-gates", "", "etcd's features as NAME=true,NAME=false,…; all are as they are, and a "+
+		"warning tells which differ")
 	f.StringVar(&s.configFile, "config-file", "", "YAML file with these flags' names as keys")
 }
 
