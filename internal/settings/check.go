@@ -24,11 +24,11 @@ func (s *Settings) complete() {
 		s.DataDir = s.Name + ".braid"
 	}
 	s.completeAuto()
-	if len(s.AdvertiseClient) == 0 {
-		s.AdvertiseClient = slices.Clone(s.ListenClient)
+	if s.advertises = len(s.AdvertiseClient) > 0; !s.advertises {
+		s.AdvertiseClient = advertised(s.ListenClient)
 	}
 	if len(s.AdvertisePeer) == 0 {
-		s.AdvertisePeer = slices.Clone(s.ListenPeer)
+		s.AdvertisePeer = advertised(s.ListenPeer)
 	}
 	if s.InitialCluster == "" {
 		var own []string
@@ -41,8 +41,8 @@ func (s *Settings) complete() {
 
 // check returns all errors in the settings, or nil.
 func (s *Settings) check() error {
-	return errors.Join(s.checkNames(), s.checkZone(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(),
-		s.Access.check(), s.Output.check(), s.checkForeign(), s.checkGates(), s.Log.Complete())
+	return errors.Join(s.checkNames(), s.checkZone(), s.checkURLs(), s.checkAdvertised(), s.checkCluster(), s.checkTLS(),
+		s.checkLimits(), s.Access.check(), s.Output.check(), s.checkForeign(), s.checkGates(), s.Log.Complete())
 }
 
 func (s *Settings) checkNames() error {

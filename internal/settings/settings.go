@@ -60,6 +60,7 @@ type Settings struct {
 	MemoryLimit             int64 // 0: half of the machine's
 	MaxLearners             int
 	gates                   string
+	advertises              bool // AdvertiseClient was given
 	foreign                 []*foreign
 	unknown                 []string // variables that are no flags
 	configFile              string
@@ -111,7 +112,7 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.DataDir, "data-dir", "", "directory of this member's data (default NAME.braid)")
 	f.StringSliceVar(&s.ListenClient, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on")
 	f.StringSliceVar(&s.AdvertiseClient, "advertise-client-urls", nil,
-		"URLs where clients reach this member (default --listen-client-urls)")
+		"URLs where clients reach this member (default --listen-client-urls; required if that is of all interfaces)")
 	f.StringSliceVar(&s.ListenHTTP, "listen-client-http-urls", nil,
 		"further URLs to serve clients on, which are not advertised; like the others they have gRPC and HTTP")
 	f.StringSliceVar(&s.ListenPeer, "listen-peer-urls", []string{"http://localhost:2380"},
