@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/server/v3/features"
 
 	"github.com/braidlog/braid/internal/registry"
 )
@@ -52,6 +53,7 @@ func (v *foreign) given() bool { return v.flag.Changed && v.value != "" && v.val
 
 const (
 	noDiscovery = "there is no discovery: give --initial-cluster, or --join"
+	noV2        = "there is no v2"
 	noTracing   = "there is no tracing"
 	ownCommits  = "the store decides itself when it commits to the database"
 )
@@ -61,6 +63,7 @@ func foreignFlags() []*foreign {
 	refused := []*foreign{
 		{name: "force-new-cluster", isBool: true, harmless: "false",
 			why: "a new cluster begins from what is left with braid salvage"},
+		{name: "proxy", harmless: "off", why: noV2},
 		{name: "discovery", why: noDiscovery},
 		{name: "discovery-srv", why: noDiscovery},
 		{name: "discovery-token", why: noDiscovery},
@@ -84,8 +87,26 @@ func ignoredFlags() []*foreign {
 		{name: "initial-election-tick-advance", isBool: true, harmless: "true", why: "elections begin by --election-timeout"},
 		{name: "strict-reconfig-check", isBool: true, harmless: "true",
 			why: "unsafe changes of the membership are always refused"},
-		{name: "experimental-initial-corrupt-check", isBool: true, why: "the log checks every record that it reads"},
-		{name: "v2-deprecation", why: "there is no v2"},
+		{name: "experimental-initial-corrupt-check", isBool: true, harmless: "true",
+			why: gates[features.InitialCorruptCheck].why},
+		{name: "experimental-compact-hash-check-enabled", isBool: true, harmless: "true",
+			why: gates[features.CompactHashCheck].why},
+		{name: "experimental-enable-lease-checkpoint", isBool: true, harmless: "true",
+			why: gates[features.LeaseCheckpoint].why},
+		{name: "experimental-enable-lease-checkpoint-persist", isBool: true, harmless: "true",
+			why: gates[features.LeaseCheckpoint].why},
+		{name: "experimental-txn-mode-write-with-shared-buffer", isBool: true, harmless: "true",
+			why: gates[features.TxnModeWriteWithSharedBuffer].why},
+		{name: "experimental-stop-grpc-service-on-defrag", isBool: true, harmless: "true",
+			why: gates[features.StopGRPCServiceOnDefrag].why},
+		{name: "experimental-set-member-localaddr", isBool: true, harmless: "false", why: noGate},
+		{name: "enable-v2", isBool: true, harmless: "false", why: noV2},
+		{name: "proxy-failure-wait", harmless: "5000", why: noV2},
+		{name: "proxy-refresh-interval", harmless: "30000", why: noV2},
+		{name: "proxy-dial-timeout", harmless: "1000", why: noV2},
+		{name: "proxy-write-timeout", harmless: "5000", why: noV2},
+		{name: "proxy-read-timeout", harmless: "0", why: noV2},
+		{name: "v2-deprecation", why: noV2},
 		{name: "downgrade-check-time", why: "there are no downgrades"},
 
 		{name: "logger", harmless: "zap", why: "there is one logger, see --log-format"},
@@ -110,7 +131,7 @@ func ignoredFlags() []*foreign {
 		{name: "compaction-batch-limit", why: "compaction yields to writes by itself"},
 		{name: "compaction-sleep-interval", why: "compaction yields to writes by itself"},
 	}
-	for _, name := range []string{"srv-name", "fallback", "dial-timeout", "request-timeout", "keepalive-time",
+	for _, name := range []string{"srv-name", "fallback", "proxy", "dial-timeout", "request-timeout", "keepalive-time",
 		"keepalive-timeout", "insecure-transport",
 		"insecure-skip-tls-verify", "cert", "key", "cacert", "user", "password"} {
 		out = append(out, &foreign{name: "discovery-" + name, isBool: strings.HasPrefix(name, "insecure-"), why: noDiscovery})
@@ -120,6 +141,21 @@ func ignoredFlags() []*foreign {
 		out = append(out, &foreign{name: "distributed-tracing-" + name, why: noTracing})
 	}
 	return out
+}
+
+// experimental begins the names of many flags of etcd 3.5 and 3.6, which 3.7 has without it.
+const experimental = "experimental-"
+
+// takeExperimental makes flags of etcd 3.7 known by their earlier names, too.
+func takeExperimental(f *pflag.FlagSet) {
+	known := map[string]bool{}
+	f.VisitAll(func(flag *pflag.Flag) { known[flag.Name] = true })
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if rest := strings.TrimPrefix(name, experimental); !known[name] && known[rest] {
+			name = rest
+		}
+		return pflag.NormalizedName(name)
+	})
 }
 
 // foreignFlags registers the flags that have no meaning here.
@@ -184,7 +220,9 @@ const variablePrefix = "ETCD_"
 // unknownVariables returns a line for every variable that looks like a flag and is not one.
 func unknownVariables(f *pflag.FlagSet, environ []string) (out []string) {
 	known := map[string]bool{}
-	f.VisitAll(func(flag *pflag.Flag) { known[variable(flag.Name)] = true })
+	f.VisitAll(func(flag *pflag.Flag) {
+		known[variable(flag.Name)], known[variable(experimental+flag.Name)] = true, true
+	})
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
 		if strings.HasPrefix(name, variablePrefix) && value != "" && !known[name] {

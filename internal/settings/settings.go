@@ -103,6 +103,7 @@ func (s *Settings) Flags(f *pflag.FlagSet) {
 	s.Output.flags(f)
 	s.processFlags(f)
 	s.foreignFlags(f)
+	takeExperimental(f)
 }
 
 func (s *Settings) memberFlags(f *pflag.FlagSet) {

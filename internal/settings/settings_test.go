@@ -352,7 +352,7 @@ func TestBadSources(t *testing.T) {
 }
 
 func TestFlagsOfEtcdThatDoNothing(t *testing.T) {
-	s, err := load([]string{"--snapshot-count=10000", "--experimental-initial-corrupt-check=true"})
+	s, err := load([]string{"--snapshot-count=10000", "--max-wals=5"})
 	require.NoError(t, err)
 	require.Len(t, s.Ignored(), 2)
 	require.Contains(t, strings.Join(s.Ignored(), "\n"), "--snapshot-count does nothing: ")

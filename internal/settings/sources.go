@@ -128,13 +128,12 @@ func plain(value any) (string, error) {
 func readVariables(f *pflag.FlagSet, given map[string]bool, environ []string) error {
 	var errs []error
 	f.VisitAll(func(flag *pflag.Flag) {
-		variable := variable(flag.Name)
-		value := lookup(environ, variable)
+		value := cmp.Or(lookup(environ, variable(flag.Name)), lookup(environ, variable(experimental+flag.Name)))
 		if value == "" || given[flag.Name] || flag.Name == "config-file" {
 			return
 		}
 		if err := f.Set(flag.Name, value); err != nil {
-			errs = append(errs, fmt.Errorf("variable %s: %w", variable, err))
+			errs = append(errs, fmt.Errorf("variable %s: %w", variable(flag.Name), err))
 		}
 	})
 	return errors.Join(errs...)
