@@ -41,8 +41,8 @@ type Load struct {
 	Waited time.Duration `json:"waited"`
 }
 
-// Minus is what was counted after o, an earlier sum.
-func (l Load) Minus(o Load) Load {
+// LoadSince is what was counted between two sums.
+func LoadSince(o, l Load) Load {
 	return Load{
 		Commands: l.Commands - o.Commands, Bytes: l.Bytes - o.Bytes, Blind: l.Blind - o.Blind, Early: l.Early - o.Early,
 		Large: l.Large - o.Large, LargeBytes: l.LargeBytes - o.LargeBytes, Waited: l.Waited - o.Waited,

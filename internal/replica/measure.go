@@ -55,7 +55,7 @@ func (m *measures) report(r *Replica, trips []fit.Trip) (report fit.Report, ok b
 		apply: r.apply.busy.total.Load(), cpu: sys.CPUTime(), log: r.writer.Metrics(), sent: map[protocol.MemberID]int64{}}
 	last, begun := m.last, m.begun
 	span := now.at - last.at
-	report = fit.Report{Member: r.opt.Self, Span: span, Asked: now.asked.Minus(last.asked), Trips: trips,
+	report = fit.Report{Member: r.opt.Self, Span: span, Asked: fit.LoadSince(last.asked, now.asked), Trips: trips,
 		Apply: share(time.Duration(now.apply-last.apply), span),
 		CPU:   share(now.cpu-last.cpu, span*time.Duration(runtime.GOMAXPROCS(0)))}
 	for _, l := range loops {

@@ -115,8 +115,8 @@ func (f *fitting) mode() protocol.Fit {
 // report is what the member measured since the last one.
 func (f *fitting) report() fit.Report {
 	m, t := f.m, f.set.Time
-	r := fit.Report{Member: m.ID, Span: t(m.Clock() - f.began), Asked: m.Proposals.Asked.Minus(f.asked), Disk: f.disk,
-		Loops: make([]float64, len(m.InForce))}
+	r := fit.Report{Member: m.ID, Span: t(m.Clock() - f.began), Asked: fit.LoadSince(f.asked, m.Proposals.Asked),
+		Disk: f.disk, Loops: make([]float64, len(m.InForce))}
 	r.Asked.Waited, r.Disk.Time = t(r.Asked.Waited), t(r.Disk.Time)
 	for _, o := range m.Env.Members {
 		if trip, ok := f.trips[o.ID]; ok {
