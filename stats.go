@@ -3,6 +3,7 @@ package braid
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/fit"
 	"github.com/braidlog/braid/internal/member/damage"
 	"github.com/braidlog/braid/internal/replica"
 )
@@ -60,11 +61,16 @@ type PeerStats struct {
 	QueueBytes                             int64 // waiting or being written, all streams
 	Drops                                  int64 // dropped frames: queue full, too large, or the connection broke
 	Connects                               int64 // outgoing connections made
-	LastError                              string
-	Addrs                                  []string // where it is dialed
+	Breaks                                 int64 // how often Connected ended
+	Failures                               int64 // attempts to connect that failed
+	// RoundTrip is the shortest of the last five round trips to the member, which are measured once a second unless the
+	// setting fit is off; 0: none is known.
+	RoundTrip time.Duration
+	LastError string
+	Addrs     []string // where it is dialed
 }
 
-func linkStats(s *replica.LinkStats) LinkStats {
+func linkStats(s *replica.LinkStats, trips []fit.Trip) LinkStats {
 	out := LinkStats{
 		Peers:       make([]PeerStats, len(s.Peers)),
 		EgressBytes: s.EgressBytes, IngressBytes: s.IngressBytes, Refused: s.Refused,
@@ -74,8 +80,13 @@ func linkStats(s *replica.LinkStats) LinkStats {
 		out.Peers[i] = PeerStats{
 			ID: MemberID(p.ID), Connected: p.Connected, Since: p.Since, BytesIn: p.BytesIn, BytesOut: p.BytesOut,
 			FramesIn: p.FramesIn, FramesOut: p.FramesOut, QueueBytes: p.QueueBytes,
-			Drops: p.Drops, Connects: p.Connects,
+			Drops: p.Drops, Connects: p.Connects, Breaks: p.Breaks, Failures: p.Failures,
 			LastError: p.LastError, Addrs: p.Addrs,
+		}
+		for _, t := range trips {
+			if t.To == out.Peers[i].ID {
+				out.Peers[i].RoundTrip = t.Time
+			}
 		}
 	}
 	return out

@@ -100,7 +100,7 @@ func (n *Node) Status() Status {
 		Begun:     s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Next),
 		Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,
-		LogBytes: s.LogBytes, Log: logStats(&s.Log), Links: linkStats(&s.Links), PendingBytes: s.PendingBytes,
+		LogBytes: s.LogBytes, Log: logStats(&s.Log), Links: linkStats(&s.Links, s.Trips), PendingBytes: s.PendingBytes,
 		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk),
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved,
 		Fit: fitStatus(&s, n.fitMode(&s)), At: time.Now(),

@@ -93,9 +93,17 @@ func (m *meteredConn) Read(p []byte) (int, error) {
 	}
 	n, err := m.r.Read(p[:min(len(p), m.left)])
 	m.left -= n
+	m.in.received.Add(int64(n))
 	if m.data {
 		m.feed(p[:n])
 	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (m *meteredConn) Write(p []byte) (int, error) {
+	n, err := m.Conn.Write(p)
+	m.in.sent.Add(int64(n))
 	return n, err
 }
 

@@ -59,6 +59,8 @@ type intake struct {
 	calls   atomic.Int64
 	// now counts sweeps.
 	now atomic.Int64
+	// received are the bytes of payloads of frames from clients, sent those of frames to them, with their headers.
+	received, sent atomic.Int64
 
 	mu     sync.Mutex
 	conns  map[*meteredConn]struct{}

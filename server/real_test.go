@@ -331,6 +331,11 @@ func TestRealRestart(t *testing.T) {
 		_, body := metrics.fetch(t, "/metrics")
 		require.Regexp(t, `etcd_disk_wal_fsync_duration_seconds_count [1-9]`, body)
 		require.Regexp(t, `etcd_network_peer_sent_bytes_total{To="[0-9a-f]+"} [1-9]`, body)
+		require.Regexp(t, `etcd_network_known_peers{Local="[0-9a-f]+",Remote="[0-9a-f]+"} 1`, body)
+		require.Regexp(t, `etcd_network_active_peers{Local="[0-9a-f]+",Remote="[0-9a-f]+"} 1`, body)
+		require.Regexp(t, `etcd_network_peer_sent_failures_total{To="[0-9a-f]+"} \d`, body)
+		require.Regexp(t, `etcd_network_client_grpc_received_bytes_total [1-9]`, body)
+		require.Regexp(t, `etcd_network_client_grpc_sent_bytes_total [1-9]`, body)
 	})
 }
 

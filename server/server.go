@@ -132,6 +132,7 @@ func Start(cfg Config) (*Server, error) {
 	}
 	s.background.Go(func() { s.intake.run(s.stopping) })
 	s.background.Go(s.orderWanted)
+	s.background.Go(s.watchTrips)
 	s.background.Go(s.damage.run)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.endScrub = cancel

@@ -125,6 +125,7 @@ type Status struct {
 	LogBytes int64
 	Log      LogStats
 	Links    LinkStats
+	Trips    []fit.Trip // round trips to other members that are known
 	Bodies   BodyStats
 	Disk     damage.DiskStats
 	// PendingBytes are the bytes of this member's proposals that are not settled.
@@ -164,7 +165,7 @@ func (r *Replica) Status() Status {
 		Starved: r.metrics.starved.Load(),
 	}
 	if r.fitting != nil {
-		s.Fit, s.Fitted = r.fitting.published.Load(), r.fitting.done()
+		s.Fit, s.Fitted, s.Trips = r.fitting.published.Load(), r.fitting.done(), r.fitting.shortest()
 	}
 	return s
 }

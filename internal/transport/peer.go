@@ -164,7 +164,9 @@ type linkState struct {
 	up      bool
 	since   time.Time // when up changed, or the peer was listed
 	classes []string  // of the errors that were reported, while down
-	last    error
+	// breaks counts how often the link went down, failures the attempts to connect that failed.
+	breaks, failures int64
+	last             error
 }
 
 // connected records that a stream is connected; was: it counted as failing.
@@ -196,6 +198,8 @@ func (l *linkState) lost(err error, lived, was bool) {
 	l.mu.Lock()
 	if lived {
 		l.live--
+	} else {
+		l.failures++
 	}
 	if !was {
 		l.failing++
@@ -206,6 +210,7 @@ func (l *linkState) lost(err error, lived, was bool) {
 	}
 	if l.up {
 		l.since = time.Now()
+		l.breaks++
 	}
 	l.up, l.last = false, err
 	stopped := slices.Contains(l.classes, classStopping)
@@ -270,6 +275,7 @@ func (l *linkState) describe(s *PeerStats) {
 		s.LastError = l.last.Error()
 	}
 	s.Connected, s.Since, s.Tunes, s.Seals = l.up, l.since, l.peer.tunes.Load(), l.peer.seals.Load()
+	s.Breaks, s.Failures = l.breaks, l.failures
 }
 
 // Classes of errors that are logged in their own way.

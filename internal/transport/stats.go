@@ -31,6 +31,8 @@ type PeerStats struct {
 	QueueBytes                             int64 // waiting or being written, all streams
 	Drops                                  int64 // dropped frames: queue full, too large, or the connection broke
 	Connects                               int64 // outgoing connections made
+	Breaks                                 int64 // how often Connected ended
+	Failures                               int64 // attempts to connect that failed
 	LastError                              string
 	Addrs                                  []string // where it is dialed
 }

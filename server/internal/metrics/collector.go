@@ -20,6 +20,8 @@ type View struct {
 	DBSize, DBSizeInUse, QuotaBytes int64
 	// Connections of clients that are open, and may be.
 	Connections, ConnectionLimit int
+	// ClientIn and ClientOut are bytes of gRPC from and to clients.
+	ClientIn, ClientOut int64
 }
 
 // Collector implements prometheus.Collector for a server. It is safe for concurrent use if view is.
@@ -36,6 +38,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range families {
 		ch <- f.Desc
 	}
+	c.counts.trips.Describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -46,6 +49,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	v := c.view()
 	collectMember(&v, emit)
 	ch <- syncTimes(&v)
+	c.counts.trips.Collect(ch)
 	collectInstances(&v.Log, emit)
 	collectFit(&v.Log.Fit, emit)
 	collectRequests(c.counts, emit)

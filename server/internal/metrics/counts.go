@@ -4,7 +4,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -22,6 +24,7 @@ type Counts struct {
 	WatchStreams       atomic.Int64
 	Events             atomic.Int64
 
+	trips *prometheus.HistogramVec
 	// methods by full name: fixed once the services are registered.
 	methods map[string]*Method
 	// clients counts requests by kind and client version.
@@ -50,7 +53,17 @@ type clientCount struct {
 }
 
 // New makes the counts of a server.
-func New() *Counts { return &Counts{methods: map[string]*Method{}} }
+func New() *Counts {
+	return &Counts{methods: map[string]*Method{}, trips: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "etcd_network_peer_round_trip_time_seconds", Help: "Round-Trip-Time histogram between peers",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+	}, []string{"To"})}
+}
+
+// Trip counts a round trip to another member, as its id is written.
+func (m *Counts) Trip(to string, took time.Duration) {
+	m.trips.WithLabelValues(to).Observe(took.Seconds())
+}
 
 // Register makes a counter for every method of a server. It comes before serving.
 func (m *Counts) Register(s *grpc.Server) {

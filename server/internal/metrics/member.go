@@ -38,6 +38,10 @@ var ofMember = newTable(nil,
 		func(v *View) float64 { return float64(v.DBSize) }),
 	gauge("braid_store_db_in_use_bytes", "Bytes in use in the state machine's database file.",
 		func(v *View) float64 { return float64(v.DBSizeInUse) }),
+	counter("etcd_network_client_grpc_received_bytes_total", "The total number of bytes received from grpc clients.",
+		func(v *View) float64 { return float64(v.ClientIn) }),
+	counter("etcd_network_client_grpc_sent_bytes_total", "The total number of bytes sent to grpc clients.",
+		func(v *View) float64 { return float64(v.ClientOut) }),
 	gauge("braid_client_connections", "Connections of clients that are open.",
 		func(v *View) float64 { return float64(v.Connections) }),
 	gauge("braid_client_connections_limit", "How many connections of clients may be open; others wait.",
@@ -107,6 +111,14 @@ var (
 		"The total number of bytes sent to peers.", "To")
 	linkReceived = newFamily(prometheus.CounterValue, "etcd_network_peer_received_bytes_total",
 		"The total number of bytes received from peers.", "From")
+	linkKnown = newFamily(prometheus.GaugeValue, "etcd_network_known_peers",
+		"The current number of known peers.", "Local", "Remote")
+	linkActive = newFamily(prometheus.GaugeValue, "etcd_network_active_peers",
+		"The current number of active peer connections.", "Local", "Remote")
+	linkBreaks = newFamily(prometheus.CounterValue, "etcd_network_disconnected_peers_total",
+		"The total number of disconnected peers.", "Local", "Remote")
+	linkFailures = newFamily(prometheus.CounterValue, "etcd_network_peer_sent_failures_total",
+		"The total number of send failures from peers: frames given up, and attempts to connect that failed.", "To")
 	linkDrops = newFamily(prometheus.CounterValue, "braid_link_dropped_frames_total",
 		"Frames to a member that were given up.", "to")
 	linkQueue = newFamily(prometheus.GaugeValue, "braid_link_queue_bytes",
@@ -134,7 +146,11 @@ func collectMember(v *View, emit Emit) {
 	emit(logWaiting, truth(noDescriptor), "descriptor")
 	for i := range v.Log.Links.Peers {
 		p := &v.Log.Links.Peers[i]
-		id := p.ID.String()
+		id, self := p.ID.String(), v.ID.String()
+		emit(linkKnown, 1, self, id)
+		emit(linkActive, truth(p.Connected), self, id)
+		emit(linkBreaks, float64(p.Breaks), self, id)
+		emit(linkFailures, float64(p.Drops+p.Failures), id)
 		emit(linkSent, float64(p.BytesOut), id)
 		emit(linkReceived, float64(p.BytesIn), id)
 		emit(linkDrops, float64(p.Drops), id)
