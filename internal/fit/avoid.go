@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	"github.com/braidlog/braid/protocol/common"
 )
 
-// avoided is a shape that was tried and taken back.
+// avoided is a shape that was tried and taken back, or left because a member was missing or slow.
 type avoided struct {
 	key   string
 	times int   // how often
@@ -54,27 +55,29 @@ func formatAvoid(all []avoided) string {
 	return strings.Join(entries, ",")
 }
 
-// avoidNext is the text after a shape was taken back. wall is the time now in Unix milliseconds.
+// avoidNext is the text after a shape was taken back or left: it is avoided for the time first, doubled for each time
+// before, and not for less than it was already. wall is the time now in Unix milliseconds.
 func avoidNext(text, key string, wall int64, first time.Duration) string {
 	now, next := wall/1000, avoided{key: key, times: 1}
 	all := slices.DeleteFunc(parseAvoid(text), func(a avoided) bool {
 		old := now > a.until+int64(remembered/time.Second)
 		if a.key == key && !old {
-			next.times = min(maxTimes, a.times+1)
+			next.times, next.until = min(maxTimes, a.times+1), now+int64(a.left(wall)/time.Second)
 		}
 		return a.key == key || old
 	})
-	next.until = now + int64(first/time.Second)<<(next.times-1)
-	if all = append(all, next); len(all) > maxAvoided {
-		all = all[len(all)-maxAvoided:]
+	next.until = max(next.until, now+int64(first/time.Second)<<(next.times-1))
+	if len(all) == maxAvoided { // the one that ends first
+		i := slices.Index(all, slices.MinFunc(all, func(a, b avoided) int { return cmp.Compare(a.until, b.until) }))
+		all = slices.Delete(all, i, i+1)
 	}
-	return formatAvoid(all)
+	return formatAvoid(append(all, next))
 }
 
 // avoided lists what is not to be tried again yet. A shape that is no candidate now has its key for a protocol.
 func (v *View) avoided(all []option) (out []Avoided) {
 	for _, a := range parseAvoid(common.FitAvoid.In(v.Profile.Values)) {
-		if a.until <= v.Wall/1000 {
+		if a.left(v.Wall) == 0 {
 			continue
 		}
 		next := Avoided{Candidate: Candidate{Protocol: a.key}, Until: 1000 * a.until}
@@ -90,36 +93,47 @@ func (v *View) avoided(all []option) (out []Avoided) {
 
 // avoids returns for how long a shape is not to be tried again; 0: it may be.
 func avoids(text, key string, wall int64) time.Duration {
-	const most = avoidFor << (maxTimes - 1) // a wall clock may jump
 	for _, a := range parseAvoid(text) {
-		if left := a.until - wall/1000; a.key == key && left > 0 {
-			return time.Duration(min(left, int64(most/time.Second))) * time.Second
+		if a.key == key {
+			return a.left(wall)
 		}
 	}
 	return 0
 }
 
+// left is for how long the shape is avoided still; 0: no more. Longer than it can be was written by a wrong clock, and
+// does not count.
+func (a *avoided) left(wall int64) time.Duration {
+	left := time.Duration(a.until-wall/1000) * time.Second
+	if left < 0 || left > avoidFor<<(a.times-1) {
+		return 0
+	}
+	return left
+}
+
 // writeTrial is the text of setting fit-avoid for a change that is to be measured, so that another leader can do so:
-// FROM>TO:GAIN@RATE/INSIDE/BODY/BLIND, with the promised gain and the load before. BODY and BLIND are shares.
-func writeTrial(text string, t *issued) string {
+// FROM>TO:GAIN@RATE/INSIDE/BODY/BLIND/TIME, with the promised gain and the load before. BODY and BLIND are shares, TIME
+// is when the change began, in Unix seconds of wall: it is measured soon after that or not at all.
+func writeTrial(text string, t *issued, wall int64) string {
 	b := &t.before
-	entry := fmt.Sprintf("%s>%s:%.3g@%.4g/%.4g/%.2g/%.2g", t.from.key(), t.shape.key(), t.promised, b.rate, b.inside,
-		b.body, b.blind)
+	entry := fmt.Sprintf("%s>%s:%.3g@%.4g/%.4g/%.2g/%.2g/%d", t.from.key(), t.shape.key(), t.promised, b.rate, b.inside,
+		b.body, b.blind, wall/1000)
 	if all := formatAvoid(parseAvoid(text)); all != "" {
 		entry = all + "," + entry
 	}
 	return entry
 }
 
-// readTrial reads what writeTrial has written of a change to a shape.
-func readTrial(text string, to shape) (t issued, ok bool) {
+// readTrial reads what writeTrial has written of a change to a shape, and when the change began.
+func readTrial(text string, to shape) (t issued, at int64, ok bool) {
 	for _, entry := range strings.Split(text, ",") {
 		keys, rest, _ := strings.Cut(entry, ":")
 		from, key, _ := strings.Cut(keys, ">")
 		gain, load, _ := strings.Cut(rest, "@")
 		t = issued{key: key, shape: to, called: strings.ReplaceAll(key, "+", " ")}
 		numbers := append([]string{gain}, strings.Split(load, "/")...)
-		into := []*float64{&t.promised, &t.before.rate, &t.before.inside, &t.before.body, &t.before.blind}
+		seconds := 0.0
+		into := []*float64{&t.promised, &t.before.rate, &t.before.inside, &t.before.body, &t.before.blind, &seconds}
 		if t.from, ok = parseShape(from); !ok || key != to.key() || len(numbers) != len(into) {
 			continue
 		}
@@ -129,8 +143,8 @@ func readTrial(text string, to shape) (t issued, ok bool) {
 			*into[i] = f
 		}
 		if ok {
-			return t, true
+			return t, int64(seconds), true
 		}
 	}
-	return t, false
+	return t, 0, false
 }

@@ -39,5 +39,10 @@ func TestAvoidIsBounded(t *testing.T) {
 	require.Len(t, parseAvoid(text), maxAvoided)
 	require.Zero(t, avoids(text, "b", 1_800_000_000_000))
 	require.NotZero(t, avoids(text, "c", 1_800_000_000_000))
-	require.Equal(t, avoidFor<<7, avoids("a:1@9800000000", "a", 0), "a wall clock that jumps does not exclude forever")
+	require.Zero(t, avoids("a:1@601", "a", 0), "a wall clock that was wrong does not exclude")
+	require.Equal(t, avoidFor, avoids("a:1@600", "a", 0))
+	require.Equal(t, 2*avoidFor, avoids("a:2@1200", "a", 0))
+	require.Equal(t, "a:2@600", avoidNext("a:1@600", "a", 0, time.Second), "not for less than before")
+	text = avoidNext("a:1@9,b:1@8,c:1@7,d:1@3,e:1@4,f:1@5,g:1@6,h:1@9", "i", 0, time.Second)
+	require.Equal(t, "a:1@9,b:1@8,c:1@7,e:1@4,f:1@5,g:1@6,h:1@9,i:1@1", text, "the one that ends first gives way")
 }

@@ -17,12 +17,12 @@ func TestAvoidsSaysWhatIsNotTriedAgain(t *testing.T) {
 		Leaders: []protocol.MemberID{1}, Members: []fit.Member{{ID: 1, Present: true}, {ID: 2, Present: true},
 			{ID: 3, Present: true}}}
 	v.Profile = protocol.Profile{Version: 1, Values: common.FitAvoid.Set(setting.Values{},
-		"iss:1@1600,craft:2@1000,niagara+4:1@1001,unknown+7:1@2000,nonsense")}
+		"iss:1@1600,craft:2@1000,niagara+4:1@1001,unknown+7:1@1500,iss:1@1601,nonsense")}
 	var f fit.Fitter
 	d := f.Step(&v)
 	require.Len(t, d.Avoids, 3, "one is over, one is malformed")
 	require.Equal(t, fit.Avoided{Candidate: fit.Candidate{Protocol: "iss"}, Until: 1_600_000}, d.Avoids[0])
 	require.Equal(t, "niagara", d.Avoids[1].Protocol)
 	require.Equal(t, "4", d.Avoids[1].Settings["instances"])
-	require.Equal(t, fit.Avoided{Candidate: fit.Candidate{Protocol: "unknown+7"}, Until: 2_000_000}, d.Avoids[2])
+	require.Equal(t, fit.Avoided{Candidate: fit.Candidate{Protocol: "unknown+7"}, Until: 1_500_000}, d.Avoids[2])
 }

@@ -136,8 +136,8 @@ func (s *shape) settings(from *shape) map[string]string {
 	if s.code != kept && (s.protocol == niagara || s.protocol == lcr) {
 		set[common.Placement.Name] = string(placement(s.code))
 	}
-	if s.k > 0 && (s.k != from.k || !from.code) {
-		set[common.CodeK.Name] = strconv.Itoa(s.k)
+	if s.code && (s.k != from.k || s.k > 0 && !from.code) {
+		set[common.CodeK.Name] = strconv.Itoa(s.k) // 0 is the default
 	}
 	if s.protocol == niagara {
 		set[common.Leaders.Name] = string(protocol.LeadersTogether)

@@ -17,13 +17,21 @@ type option struct {
 	gain   float64 // factor on today's throughput
 }
 
-// key tells options apart.
-func (o *option) key() string { return fmt.Sprintf("%s by %d", o.shape.key(), o.Leader) }
+// key tells options apart: of leaders only whether it is the present one, as which other one is best may change from
+// second to second.
+func (o *option) key(present protocol.MemberID) string {
+	if o.Leader != 0 && o.Leader != present {
+		return o.shape.key() + " by another"
+	}
+	return o.shape.key()
+}
 
-// compare lists all candidates with their costs, the active profile first, then by throughput.
-func compare(v *View, l *load, learned []float64) []option {
+// compare lists all candidates with their costs, the active profile first, then by throughput. favored is the leader
+// that was wished for a second ago, 0 if none was.
+func compare(v *View, l *load, learned []float64, favored protocol.MemberID) []option {
 	now := shapeOf(v)
 	m := newModel(l, now, learned)
+	m.favored, m.unknown = favored, m.of(&now, l.leader).unknown
 	var all []option
 	for _, s := range shapes(v, now) {
 		if !s.led() {
@@ -60,7 +68,7 @@ func exclude(v *View, all []option) {
 	for i := range all[1:] {
 		o := &all[1+i]
 		if left := avoids(text, o.shape.key(), v.Wall); o.Excluded == "" && left > 0 && o.shape != all[0].shape {
-			o.Excluded = fmt.Sprintf("it was taken back: not again for %s", left)
+			o.Excluded = fmt.Sprintf("it was taken back or left: not again for %s", left)
 		}
 	}
 }
@@ -84,8 +92,8 @@ func (m *model) option(v *View, s *shape, leader int) option {
 	switch why := s.excluded(v, m.load, &m.now); {
 	case active:
 		return o
-	case m.lacking != "":
-		o.Excluded = m.lacking
+	case m.lacking != "" || m.unknown != "":
+		o.Excluded = cmp.Or(m.lacking, m.unknown)
 	case why != "":
 		o.Excluded = why
 	case c.unknown != "":
@@ -99,8 +107,10 @@ func (m *model) option(v *View, s *shape, leader int) option {
 	return o
 }
 
-// best is the candidate with the best leader other than the present one; nil: there is none.
+// best is the candidate with the best leader other than the present one; nil: there is none. The favored one is the
+// best if it is nearly so.
 func (m *model) best(v *View, s *shape) (best *option) {
+	var favored *option
 	for i := range m.members {
 		if i == m.leader || !m.members[i].Present || m.members[i].slow != "" {
 			continue
@@ -113,6 +123,12 @@ func (m *model) best(v *View, s *shape) (best *option) {
 			o.Throughput > best.Throughput/nearer && m.way(i) < m.way(best.leader) {
 			best = &o
 		}
+		if o.Leader == m.favored {
+			favored = &o
+		}
+	}
+	if favored != nil && favored.Throughput >= nearlyBest*best.Throughput {
+		return favored
 	}
 	return best
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/braidlog/braid/protocol"
 )
 
 // What the model knows beyond the reports. Ratios are of what a command takes with raft.
@@ -68,6 +70,9 @@ type model struct {
 	scale  []float64 // of each member: what the path takes, of what the model says
 	full   limits
 	ratio  float64 // of what is measured under the active profile to what the model says of it
+
+	unknown string            // what is not known of the active profile, so that nothing can be compared; "": all is known
+	favored protocol.MemberID // see compare
 }
 
 // cost is what the model says of a shape and a leader.

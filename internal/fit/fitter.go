@@ -72,6 +72,7 @@ type state struct {
 	trial   *trial
 	past    []past
 	said    string
+	favored protocol.MemberID // the leader that was wished for in the step before; 0: none was
 }
 
 // lasting is since when something holds without a break.
@@ -102,10 +103,12 @@ func (f *Fitter) Step(v *View) Decision {
 	d.Avoids = v.avoided(all)
 	wanted, event := f.want(v, all)
 	d.Event = event
+	f.favored = 0
 	if wanted == nil {
 		f.said = ""
 		return d
 	}
+	f.favored = wanted.wish.Leader
 	d.Wish = wanted.wish
 	if f.Mutant == MutantAnyVersion {
 		d.Wish.Version = 0
@@ -118,16 +121,16 @@ func (f *Fitter) Step(v *View) Decision {
 // begin begins with what the profile says of earlier leaders: a change may have to be measured.
 func (f *Fitter) begin(v *View) {
 	f.state = state{running: true, began: v.Now, version: v.Profile.Version, shape: shapeOf(v)}
-	ago := time.Duration(max(0, v.Wall-v.Profile.Since)) * time.Millisecond
-	t, ok := readTrial(avoidText(v), f.shape)
-	if ok && v.Profile.Since > 0 && ago < f.Patience.waits()+2*f.Patience.lasts() && f.Mutant != MutantForgets {
+	t, at, ok := readTrial(avoidText(v), f.shape)
+	ago := time.Duration(v.Wall-1000*at) * time.Millisecond
+	if ok && ago >= 0 && ago < f.Patience.waits()+2*f.Patience.lasts() && f.Mutant != MutantForgets {
 		f.trial = &trial{issued: t, since: v.Now - ago}
 	}
 }
 
 // options are all candidates, the active profile first.
 func (f *Fitter) options(v *View) []option {
-	all := compare(v, f.load, f.learnedBy(f.load))
+	all := compare(v, f.load, f.learnedBy(f.load), f.favored)
 	f.recall(v, all)
 	if f.Weigh != nil {
 		weigh(v, all, f.Weigh)
@@ -156,6 +159,8 @@ func (f *Fitter) waits(v *View, w *wanted) string {
 		return "another change is in progress"
 	case v.Now-f.began < lasts:
 		return fmt.Sprintf("this leader has watched for %s of %s", left(v.Now-f.began), lasts)
+	case w.shape == f.shape && v.Now-f.began < waits: // it may have been handed over itself
+		return fmt.Sprintf("this leader leads for %s of %s", left(v.Now-f.began), waits)
 	case f.rest(v) > 0:
 		return fmt.Sprintf("the last change is less than %s ago: %s to go", waits, left(f.rest(v)+time.Second-1))
 	case f.trial != nil && !w.wish.Restores && !w.wish.TakesBack:
@@ -260,13 +265,19 @@ func (f *Fitter) issue(v *View, w *wanted, name string) {
 	f.issued = &issued{at: v.Now, shape: w.shape, leader: w.wish.Leader, from: f.shape, called: name,
 		promised: w.wish.Gain, takesBack: w.wish.TakesBack, restores: w.wish.Restores, before: f.mean(),
 		key: w.shape.key()}
-	f.lasting = nil
-	if w.shape == f.shape || !f.issued.measurable() {
+	f.issued.ailing, f.lasting = f.load.ill(), nil
+	note := ""
+	switch {
+	case w.wish.Restores: // the more often, the longer it takes until the log comes back to it
+		note = avoidNext(avoidText(v), f.shape.key(), v.Wall, f.Patience.waits())
+	case f.issued.measurable():
+		note = writeTrial(avoidText(v), f.issued, v.Wall)
+	default:
 		return
 	}
 	set := map[string]string{}
 	maps.Copy(set, w.wish.Settings)
-	set[common.FitAvoid.Name] = writeTrial(avoidText(v), f.issued)
+	set[common.FitAvoid.Name] = note
 	w.wish.Settings = set
 }
 

@@ -238,6 +238,21 @@ func (l *load) ailing() string {
 	return ""
 }
 
+// ill is the member that ailing names; 0: none.
+func (l *load) ill() protocol.MemberID {
+	for i := range l.members {
+		if !l.members[i].Present {
+			return l.members[i].ID
+		}
+	}
+	for i := range l.members {
+		if l.members[i].slow != "" {
+			return l.members[i].ID
+		}
+	}
+	return 0
+}
+
 // slowed reports whether a member is slow.
 func (l *load) slowed() bool {
 	return slices.ContainsFunc(l.members, func(m member) bool { return m.slow != "" })

@@ -36,10 +36,13 @@ type issued struct {
 	promised            float64
 	takesBack, restores bool
 	before              sample
+	ailing              protocol.MemberID // the member that was missing or slow before; 0: none was
 }
 
-// measurable reports whether the change promised a gain.
-func (i *issued) measurable() bool { return !i.takesBack && !i.restores && i.promised > leastGain }
+// measurable reports whether the change is one of the profile that promised a gain.
+func (i *issued) measurable() bool {
+	return i.shape != i.from && !i.takesBack && !i.restores && i.promised > leastGain
+}
 
 // trial is a change that was made and is to be measured.
 type trial struct {
@@ -206,11 +209,19 @@ func (s *sample) like(o *sample) bool {
 // follow notices that the profile, or what it says, has changed, and by whom.
 func (f *Fitter) follow(v *View) {
 	now := shapeOf(v)
-	if v.Changing || v.Profile.Version == f.version && now == f.shape {
+	if v.Changing {
 		return
 	}
-	ours := f.issued != nil && now == f.issued.shape
-	if f.issued != nil && !ours && v.Now-f.issued.at < f.Patience.waits() {
+	same := v.Profile.Version == f.version && now == f.shape
+	late := f.issued != nil && v.Now-f.issued.at >= f.Patience.waits()
+	ours := f.issued != nil && now == f.issued.shape && now != f.shape
+	switch {
+	case same && late:
+		f.giveUp()
+		return
+	case same:
+		return
+	case f.issued != nil && !ours && !late:
 		f.version = v.Profile.Version // the change has several steps
 		return
 	}
@@ -225,6 +236,15 @@ func (f *Fitter) follow(v *View) {
 	f.version, f.shape, f.changed, f.resting = v.Profile.Version, now, v.Now, true
 }
 
+// giveUp forgets a wish that was not carried out in time, so that the same change by an operator is not taken for it.
+// A change that could not be taken back is not measured again.
+func (f *Fitter) giveUp() {
+	if f.issued.takesBack {
+		f.trial = nil
+	}
+	f.issued = nil
+}
+
 // judge measures a change some time after it was made, and takes it back if it did not gain half of what it promised,
 // and does not for some seconds more: it takes as long until a member is known to be slow.
 func (f *Fitter) judge(v *View) (w *wanted, event string) {
@@ -237,13 +257,13 @@ func (f *Fitter) judge(v *View) (w *wanted, event string) {
 	case v.Mode != protocol.FitOn:
 		f.trial = nil
 		return nil, ""
-	case f.load.ailing() != "":
+	case f.load.ill() != 0 && f.load.ill() != t.ailing:
 		f.trial = nil
 		return nil, fmt.Sprintf("the change to %s is not measured: %s", t.called, f.load.ailing())
 	case len(f.recent) > 2 && !after.like(&t.before):
 		f.trial = nil
 		return nil, fmt.Sprintf("the change to %s stays: the load is another one, so it is not measured", t.called)
-	case v.Now-t.since < f.Patience.waits()+f.Patience.lasts():
+	case v.Now-t.since < f.Patience.waits()+f.Patience.lasts(), v.Now-f.began < f.Patience.lasts():
 		return nil, ""
 	}
 	gained := share(after.speed(), t.before.speed())

@@ -2,7 +2,6 @@ package fit
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -17,7 +16,7 @@ func (f *Fitter) want(v *View, all []option) (w *wanted, event string) {
 	defer f.release()
 	for i := range all[1:] {
 		if o := &all[1+i]; o.Excluded == "" && o.gain > leastGain {
-			f.hold(o.key(), v.Now)
+			f.hold(o.key(leaderOf(v)), v.Now)
 		}
 	}
 	if w = f.restore(v, all); w == nil {
@@ -43,15 +42,22 @@ func (f *Fitter) want(v *View, all []option) (w *wanted, event string) {
 
 // gain: a candidate gains enough.
 func (f *Fitter) gain(v *View, all []option) *wanted {
-	o := choose(all, f.load.leader, func(o *option) bool { return o.gain > leastGain })
+	o := choose(all, f.load.leader, func(o *option) bool { return o.gain > leastGain && f.leads(&all[0], o) })
 	if o == nil {
 		return nil
 	}
-	patience := f.Patience.lasts()
-	if !all[0].shape.led() && o.shape.led() { // all wait for one that has become slow, or far
-		patience = f.Patience.loss()
+	return f.wanted(v, o, o.key(leaderOf(v)), f.Patience.lasts(), f.reason(all, o))
+}
+
+// leads reports whether an option's leader is worth a handover: where round trips are the limit, the way to the leader
+// must become at most half as long. Otherwise a leader between two regions whose clients do not wait for answers seems
+// far from the region that it is not in, and would go to and fro.
+func (f *Fitter) leads(now, o *option) bool {
+	l := f.load
+	if o.leader < 0 || l.leader < 0 || o.leader == l.leader || now.Limit != "round trips" {
+		return true
 	}
-	return f.wanted(v, o, o.key(), patience, f.reason(all, o))
+	return l.way(o.leader) <= l.way(l.leader)/2
 }
 
 func (f *Fitter) wanted(v *View, o *option, key string, patience time.Duration, reason string) *wanted {
@@ -80,6 +86,9 @@ func (f *Fitter) restore(v *View, all []option) *wanted {
 	if !now.spread {
 		to = shape{protocol: raft, instances: 1}
 	}
+	if to.excluded(v, f.load, now) != "" && !to.lanes { // lanes can be turned off
+		return nil
+	}
 	o := choose(all, f.load.leader, func(o *option) bool { return o.shape == to })
 	if o == nil { // nothing is known of the load, as nothing may be answered any more
 		o = &option{shape: to, leader: -1, gain: 1, Cost: Cost{Candidate: Candidate{Protocol: to.protocol,
@@ -104,11 +113,12 @@ func (f *Fitter) follows(v *View, all []option) *wanted {
 		if i == l.leader || !m.Present || m.slow != "" || f.near(l, i) <= 0.5 || l.near(i, l.leader) {
 			continue
 		}
-		if best < 0 || l.way(i) < l.way(best) {
+		if best < 0 || l.way(i) < l.way(best)*nearlyBest ||
+			l.way(i) < l.way(best)/nearlyBest && l.members[i].ID == f.favored {
 			best = i
 		}
 	}
-	if best < 0 || math.IsNaN(l.way(best)) || l.way(best) > l.way(l.leader)/2 {
+	if best < 0 || !(l.way(best) <= l.way(l.leader)/2) { // NaN: not known
 		return nil
 	}
 	o := newModel(l, now.shape, f.learnedBy(l)).option(v, &now.shape, best)
@@ -117,7 +127,7 @@ func (f *Fitter) follows(v *View, all []option) *wanted {
 	}
 	reason := fmt.Sprintf("%.0f%% of the last minute's writes came to %s, and the way to the leader is %s in place of %s",
 		100*f.near(l, best), l.members[best].area(), round(l.way(best)), round(l.way(l.leader)))
-	return f.wanted(v, &o, o.key(), f.Patience.lasts(), reason)
+	return f.wanted(v, &o, o.key(leaderOf(v)), f.Patience.lasts(), reason)
 }
 
 // area is the member's zone, or itself if it has none.
