@@ -253,6 +253,7 @@ func (s *Paxos) advance() {
 			s.replicate(p)
 		}
 	}
+	s.confirmReads() // fewer voters may be left, and all of them have confirmed
 	s.startReads()
 }
 
