@@ -225,7 +225,7 @@ func (f *Fitter) follow(v *View) {
 		f.version = v.Profile.Version // the change has several steps
 		return
 	}
-	if now != f.shape {
+	if now != f.shape && f.load.ill() == 0 { // with a member that is slow it says little of other times
 		f.past = append(tail(f.past, 7), past{f.shape, leaderOf(v), v.Now, f.mean()})
 	}
 	f.trial = nil
