@@ -79,9 +79,15 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		"lanes":             "true",
 		"large-value-bytes": "5000", "max-request-bytes": "50000000", "body-cache-bytes": "7", "scrub-rate": "7",
 		"lane-prefix": "x", "net": "latency=1ms",
+		"listen-client-http-urls": "http://127.0.0.4:0", "host-whitelist": "a", "cors": "https://a.example.com",
+		"enable-pprof": "true", "grpc-keepalive-min-time": "7s", "grpc-keepalive-interval": "7s",
+		"grpc-keepalive-timeout": "7s",
 	}
 	elsewhere := []string{
 		"config-file", "log-level", "log-format", "gc-percent", "memory-limit-bytes", // of the process
+		"log-outputs", "enable-log-rotation", "log-rotation-config-json", // serve_log_test.go
+		"auto-tls", "peer-auto-tls", // tls_linux_test.go
+		"feature-gates",                 // warns: package settings
 		"initial-cluster-state", "join", // join_linux_test.go
 		"client-cert-auth", "peer-client-cert-auth", // with TLS: package settings, and below
 	}

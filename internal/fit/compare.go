@@ -43,6 +43,7 @@ func compare(v *View, l *load, learned []float64, favored protocol.MemberID) []o
 			continue // a handover is a switch to the same protocol, which would turn lanes off
 		}
 		if other := m.best(v, &s); other != nil {
+			m.excludeFar(other, &all[0])
 			all = append(all, *other)
 		}
 	}
@@ -131,6 +132,17 @@ func (m *model) best(v *View, s *shape) (best *option) {
 		return favored
 	}
 	return best
+}
+
+// excludeFar excludes another leader if round trips are the limit and the way to it is not at most half as long.
+// Otherwise a leader between two regions whose clients do not wait for answers seems far from the region that it is not
+// in, and would go to and fro.
+func (m *model) excludeFar(o, now *option) {
+	if !now.shape.led() || m.leader < 0 || now.Limit != "round trips" || m.way(o.leader) <= m.way(m.leader)/2 {
+		return
+	}
+	o.Excluded = "the way to " + m.members[o.leader].called() + " is not half as long"
+	o.Throughput, o.Latency, o.Limit = 0, 0, ""
 }
 
 // nearer: of leaders whose throughput differs by less than this factor, the one nearest to the clients is best.

@@ -42,22 +42,11 @@ func (f *Fitter) want(v *View, all []option) (w *wanted, event string) {
 
 // gain: a candidate gains enough.
 func (f *Fitter) gain(v *View, all []option) *wanted {
-	o := choose(all, f.load.leader, func(o *option) bool { return o.gain > leastGain && f.leads(&all[0], o) })
+	o := choose(all, f.load.leader, func(o *option) bool { return o.gain > leastGain })
 	if o == nil {
 		return nil
 	}
 	return f.wanted(v, o, o.key(leaderOf(v)), f.Patience.lasts(), f.reason(all, o))
-}
-
-// leads reports whether an option's leader is worth a handover: where round trips are the limit, the way to the leader
-// must become at most half as long. Otherwise a leader between two regions whose clients do not wait for answers seems
-// far from the region that it is not in, and would go to and fro.
-func (f *Fitter) leads(now, o *option) bool {
-	l := f.load
-	if o.leader < 0 || l.leader < 0 || o.leader == l.leader || now.Limit != "round trips" {
-		return true
-	}
-	return l.way(o.leader) <= l.way(l.leader)/2
 }
 
 func (f *Fitter) wanted(v *View, o *option, key string, patience time.Duration, reason string) *wanted {
