@@ -89,8 +89,8 @@ type heldBody struct {
 	term uint64
 	form Form
 	bad  bool // damaged on purpose, and not repaired since
-	// loose: the log has another entry there, without a body, and this one is decided. The store keeps the body, and it
-	// counts again if its entry returns; but a start may drop it. Until then it does not count.
+	// loose: the log, or the member's vote, has another entry there, and this one is decided. The store keeps the body,
+	// and it counts again if its entry returns; but a start may drop it. Until then it does not count.
 	loose bool
 }
 
@@ -370,6 +370,18 @@ func (b *Bodies) Damage(member, index uint64) {
 		if h, ok := m[index]; ok {
 			h.bad = true
 			m[index] = h
+		}
+	}
+}
+
+// Voted records for which commands a member that has recovered has voted, in slots that are not decided there. Its
+// body of another command in such a slot may be gone.
+func (b *Bodies) Voted(member uint64, voted func(index uint64) (term uint64, ok bool)) {
+	d := b.of(member)
+	for index, h := range d.disk {
+		if term, ok := voted(index); ok && term != h.term {
+			h.loose = true
+			d.disk[index] = h
 		}
 	}
 }

@@ -309,6 +309,20 @@ func TestBodiesRestart(t *testing.T) {
 	require.NoError(t, b.Start(4, nil))
 }
 
+// TestBodiesOfOtherVotes: a member that has voted for another command without a body may lose the one that it had.
+func TestBodiesOfOtherVotes(t *testing.T) {
+	votes := func(term uint64) func(uint64) (uint64, bool) {
+		return func(index uint64) (uint64, bool) { return term, index == 1 }
+	}
+	b := newBench(t)
+	b.spread(1, 2, 1, 1, 2, 3, 4, 5)
+	require.NoError(t, b.Decide(1, 1, five))
+	b.Voted(4, votes(1))
+	require.ErrorContains(t, b.Start(4, nil), "which is decided")
+	b.Voted(4, votes(2))
+	require.NoError(t, b.Start(4, nil))
+}
+
 // TestBodiesOfReplacedEntries: a member that was not counted replaces a decided entry by one without a body. Its copy
 // does not count then. It counts again when the entry returns, or if the state refers to it.
 func TestBodiesOfReplacedEntries(t *testing.T) {

@@ -287,6 +287,13 @@ func (s *Paxos) preparers() quorum.Set {
 // acceptors are the quorums of phase 2.
 func (s *Paxos) acceptors() quorum.Set { return s.quorums.Decides(quorum.Of(&s.conf)) }
 
+// Voted returns the term of the command that this member has accepted in a slot that is not decided here; false: it has
+// accepted none.
+func (s *Paxos) Voted(i protocol.Index) (protocol.Term, bool) {
+	v, ok := s.acc.Votes[i]
+	return v.Entry.Term, ok
+}
+
 // Leads is the ballot under which this member leads; 0: it does not.
 func (s *Paxos) Leads() paxos.Ballot {
 	if s.role != protocol.Leader {

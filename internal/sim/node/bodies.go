@@ -89,10 +89,24 @@ func (b *bodyWork) released(instance protocol.InstanceID, key body.BodyKey) {
 	}
 }
 
-// judgeHeld reports the bodies of the instance in the store to the judge. It is called at a start.
-func (s *MemberInstance) judgeHeld(store *wal.Bodies) error {
+// voter is a core whose members accept commands before these have a place in the log.
+type voter interface {
+	// Voted returns the term of the command that the member has accepted in a slot that is not decided here; false: it
+	// has accepted none.
+	Voted(i protocol.Index) (protocol.Term, bool)
+}
+
+// judgeHeld reports the bodies of the instance in the store to the judge. It is called at a start, with the core that
+// has recovered.
+func (s *MemberInstance) judgeHeld(store *wal.Bodies, core protocol.Core) error {
 	if s.Member.Strange() {
 		return nil
+	}
+	if v, ok := core.(voter); ok {
+		s.Judges.Bodies.Voted(s.Member.Judged(), func(index uint64) (uint64, bool) {
+			term, ok := v.Voted(protocol.Index(index))
+			return uint64(term), ok
+		})
 	}
 	return s.Judges.Bodies.Start(s.Member.Judged(), found(s.Member.Disk, store, s.Instance))
 }

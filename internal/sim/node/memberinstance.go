@@ -98,12 +98,8 @@ func newMemberInstance(m *Member, instance protocol.InstanceID, c *judge.Instanc
 }
 
 // begin creates the instance from the recovered log.
-func (s *MemberInstance) begin(session protocol.Session, log *member.InstanceLog) error {
+func (s *MemberInstance) begin(session protocol.Session, log *member.InstanceLog, core protocol.Core) {
 	m, set, rec := s.Member, s.Member.Own, log.Recovered
-	core, err := set.newCore(m.ID, s.Instance, session, *rec)
-	if err != nil {
-		return err
-	}
 	s.Witness = newWitness(s, core)
 	t := &m.tuning
 	config := instance.InstanceConfig{
@@ -126,7 +122,6 @@ func (s *MemberInstance) begin(session protocol.Session, log *member.InstanceLog
 		LargeMessage: cmp.Or(set.LargeMessage, instance.LargeMessage), LargeFor: instance.LargeFor,
 	}
 	s.status = s.Hosted.Status()
-	return nil
 }
 
 // Step adds an input to the next turn of the instance.

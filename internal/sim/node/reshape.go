@@ -151,10 +151,15 @@ func (h instancesHost) Make(log member.InstanceLog) (*MemberInstance, error) {
 			return nil, err
 		}
 	}
-	if err := s.judgeHeld(h.r.Body.Store); err != nil {
+	core, err := m.Own.newCore(m.ID, s.Instance, h.r.session, *rec)
+	if err == nil {
+		err = s.judgeHeld(h.r.Body.Store, core)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return s, s.begin(h.r.session, &log)
+	s.begin(h.r.session, &log, core)
+	return s, nil
 }
 
 func (h instancesHost) Grow() error { return h.r.dir.Grow() }
