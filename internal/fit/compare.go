@@ -135,8 +135,8 @@ func (m *model) best(v *View, s *shape) (best *option) {
 }
 
 // excludeFar excludes another leader if round trips are the limit and the way to it is not at most half as long.
-// Otherwise a leader between two regions whose clients do not wait for answers seems far from the region that it is not
-// in, and would go to and fro.
+// Otherwise leadership would alternate between two regions whose clients do not wait for answers: seen from a leader in
+// one, the commands of the other take long, so that many are in progress there.
 func (m *model) excludeFar(o, now *option) {
 	if !now.shape.led() || m.leader < 0 || now.Limit != "round trips" || m.way(o.leader) <= m.way(m.leader)/2 {
 		return

@@ -12,9 +12,9 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// TestLeadersDoNotGoToAndFro: clients ask for a rate, whoever leads, so how many of their commands are in progress
+// TestLeadershipDoesNotAlternate: clients ask for a rate, whoever leads, so how many of their commands are in progress
 // depends on the way to the leader. All changes but handovers are refused.
-func TestLeadersDoNotGoToAndFro(t *testing.T) {
+func TestLeadershipDoesNotAlternate(t *testing.T) {
 	for name, c := range map[string]struct {
 		rates  []float64
 		jitter float64
