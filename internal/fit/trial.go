@@ -74,22 +74,13 @@ const (
 // observe takes in a second's load.
 func (f *Fitter) observe(v *View, raw *load) {
 	f.linger(raw)
+	s, w := raw.sampled(v.Now)
 	raw.blend(f.load)
 	raw.judge()
 	f.load = raw
 	if raw.lacking != "" || v.Changing {
 		return
 	}
-	s := sample{at: v.Now, rate: raw.rate, inside: raw.inside}
-	var w writes
-	bytes := 0.0
-	for i := range raw.members {
-		m := &raw.members[i]
-		bytes, s.body, s.blind = bytes+m.bytes, s.body+m.body, s.blind+m.rate*m.blind
-		s.by = append(s.by, part{m.ID, m.inside})
-		w.of = append(w.of, ofMember{m.ID, m.rate})
-	}
-	s.body, s.blind = share(s.body, bytes), share(s.blind, s.rate)
 	f.recent = append(f.recent, s)
 	for v.Now-f.recent[0].at >= f.Patience.lasts() {
 		f.recent = f.recent[1:]
@@ -101,6 +92,20 @@ func (f *Fitter) observe(v *View, raw *load) {
 			f.learn(learned{raw.members[i].ID, m.full[m.at(link, i)], v.Now})
 		}
 	}
+}
+
+// sampled is the load of this second alone: a mean with earlier seconds would compare a change with another load.
+func (l *load) sampled(now time.Duration) (s sample, w writes) {
+	s = sample{at: now, rate: l.rate, inside: l.inside}
+	bytes := 0.0
+	for i := range l.members {
+		m := &l.members[i]
+		bytes, s.body, s.blind = bytes+m.bytes, s.body+m.body, s.blind+m.rate*m.blind
+		s.by = append(s.by, part{m.ID, m.inside})
+		w.of = append(w.of, ofMember{m.ID, m.rate})
+	}
+	s.body, s.blind = share(s.body, bytes), share(s.blind, s.rate)
+	return s, w
 }
 
 // waiting is what one report says of a member's links.
