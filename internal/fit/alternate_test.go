@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// TestLeadershipDoesNotAlternate: clients ask for a rate, whoever leads, so how many of their commands are in progress
-// depends on the way to the leader. All changes but handovers are refused.
+// TestLeadershipDoesNotAlternate: clients send at a fixed rate, so the number of their commands in progress depends on
+// the round trip to the leader. All changes except handovers are refused.
 func TestLeadershipDoesNotAlternate(t *testing.T) {
 	for name, c := range map[string]struct {
 		rates  []float64

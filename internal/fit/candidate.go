@@ -199,7 +199,7 @@ func shapes(v *View, now shape) []shape {
 func (s *shape) excluded(v *View, l *load, now *shape) string {
 	values := v.Profile.Values
 	quorums := quorum.Setting.In(values)
-	level := l.level()
+	level, ailing := l.level(), l.ailing()
 	switch {
 	case *s == *now:
 		return ""
@@ -213,8 +213,8 @@ func (s *shape) excluded(v *View, l *load, now *shape) string {
 		return "a switch to it would turn lanes off"
 	case s.lanes && l.blind() == 0:
 		return "no command is blind"
-	case !s.led() && l.ailing() != "":
-		return "it waits for every member, and " + l.ailing()
+	case !s.led() && ailing != nil:
+		return "it waits for every member, and " + ailing.problem()
 	case !s.led() && len(v.Members) == 1:
 		return "there is one member"
 	}

@@ -31,7 +31,7 @@ func (o *option) key(present protocol.MemberID) string {
 func compare(v *View, l *load, learned []float64, favored protocol.MemberID) []option {
 	now := shapeOf(v)
 	m := newModel(l, now, learned)
-	m.favored, m.unknown = favored, m.of(&now, l.leader).unknown
+	m.favored = favored
 	var all []option
 	for _, s := range shapes(v, now) {
 		if !s.led() {
@@ -92,18 +92,10 @@ func (m *model) option(v *View, s *shape, leader int) option {
 	o.Throughput, o.Latency, o.Limit = c.rate, c.latency, c.limit
 	switch why := s.excluded(v, m.load, &m.now); {
 	case active:
-		return o
-	case m.lacking != "" || m.unknown != "":
-		o.Excluded = cmp.Or(m.lacking, m.unknown)
-	case why != "":
-		o.Excluded = why
-	case c.unknown != "":
-		o.Excluded = c.unknown
+	case cmp.Or(m.lacking, m.unknown, why, c.unknown) != "":
+		o.exclude(cmp.Or(m.lacking, m.unknown, why, c.unknown))
 	case m.rate < leastRate && m.inside < leastInside:
-		o.Excluded = "there is too little load to compare"
-	}
-	if o.Excluded != "" {
-		o.Throughput, o.Latency, o.Limit = 0, 0, ""
+		o.exclude("there is too little load to compare")
 	}
 	return o
 }
@@ -138,11 +130,15 @@ func (m *model) best(v *View, s *shape) (best *option) {
 // Otherwise leadership would alternate between two regions whose clients do not wait for answers: seen from a leader in
 // one, the commands of the other take long, so that many are in progress there.
 func (m *model) excludeFar(o, now *option) {
-	if !now.shape.led() || m.leader < 0 || now.Limit != "round trips" || m.way(o.leader) <= m.way(m.leader)/2 {
+	if !now.shape.led() || m.leader < 0 || now.Limit != roundTrips || m.way(o.leader) <= m.way(m.leader)/2 {
 		return
 	}
-	o.Excluded = "the way to " + m.members[o.leader].called() + " is not half as long"
-	o.Throughput, o.Latency, o.Limit = 0, 0, ""
+	o.exclude("the way to " + m.members[o.leader].called() + " is not half as long")
+}
+
+// exclude excludes an option whose cost says nothing then.
+func (o *option) exclude(why string) {
+	o.Excluded, o.Throughput, o.Latency, o.Limit = why, 0, 0, ""
 }
 
 // nearer: of leaders whose throughput differs by less than this factor, the one nearest to the clients is best.

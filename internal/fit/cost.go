@@ -71,7 +71,8 @@ type model struct {
 	full   limits
 	ratio  float64 // of what is measured under the active profile to what the model says of it
 
-	unknown string            // what is not known of the active profile, so that nothing can be compared; "": all is known
+	// unknown is what is not known of the active profile, so that nothing can be compared; "": all is known.
+	unknown string
 	favored protocol.MemberID // see compare
 }
 
@@ -113,7 +114,8 @@ func newModel(l *load, now shape, learned []float64) *model {
 			}
 		}
 	}
-	if c := m.of(&now, l.leader); c.rate > 0 {
+	c := m.of(&now, l.leader)
+	if m.unknown = c.unknown; c.rate > 0 {
 		m.ratio = l.rate / c.rate
 	}
 	return m

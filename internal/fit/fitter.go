@@ -265,7 +265,10 @@ func (f *Fitter) issue(v *View, w *wanted, name string) {
 	f.issued = &issued{at: v.Now, shape: w.shape, leader: w.wish.Leader, from: f.shape, called: name,
 		promised: w.wish.Gain, takesBack: w.wish.TakesBack, restores: w.wish.Restores, before: f.mean(),
 		key: w.shape.key()}
-	f.issued.ailing, f.lasting = f.load.ill(), nil
+	if m := f.load.ailing(); m != nil {
+		f.issued.ailing = m.ID
+	}
+	f.lasting = nil
 	note := ""
 	switch {
 	case w.wish.Restores: // the more often, the longer it takes until the log comes back to it

@@ -1,5 +1,8 @@
 package fit
 
+// roundTrips is the limit where no resource is nearly full.
+const roundTrips = "round trips"
+
 // limits are the units of each resource, as in a demand, that it carries in a second; 0: that is not known.
 type limits []float64
 
@@ -73,7 +76,7 @@ func (u *usage) full() bool {
 
 // limit names the busiest resource at some rates of the members, if it is nearly full.
 func (m *model) limit(s *shape, leader int, d demand, rates []float64) string {
-	name, most := "round trips", nearFull
+	name, most := roundTrips, nearFull
 	for kind := range kinds {
 		for j := range m.members {
 			at, busy := m.at(kind, j), 0.0

@@ -215,42 +215,25 @@ func round(seconds float64) time.Duration {
 	return d.Round(time.Microsecond)
 }
 
-// missing names the voters that are not present.
-func (l *load) missing() (names []string) {
+// ailing is the first member that is missing, or else the first slow one; nil: there is none.
+func (l *load) ailing() (slow *member) {
 	for i := range l.members {
-		if m := &l.members[i]; !m.Present {
-			names = append(names, m.called())
+		switch m := &l.members[i]; {
+		case !m.Present:
+			return m
+		case m.slow != "" && slow == nil:
+			slow = m
 		}
 	}
-	return names
+	return slow
 }
 
-// ailing says which member is missing or slow; "": none is.
-func (l *load) ailing() string {
-	if names := l.missing(); len(names) > 0 {
-		return names[0] + " is missing"
+// problem says why a member is ailing.
+func (m *member) problem() string {
+	if !m.Present {
+		return m.called() + " is missing"
 	}
-	for i := range l.members {
-		if s := l.members[i].slow; s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
-// ill is the member that ailing names; 0: none.
-func (l *load) ill() protocol.MemberID {
-	for i := range l.members {
-		if !l.members[i].Present {
-			return l.members[i].ID
-		}
-	}
-	for i := range l.members {
-		if l.members[i].slow != "" {
-			return l.members[i].ID
-		}
-	}
-	return 0
+	return m.slow
 }
 
 // slowed reports whether a member is slow.

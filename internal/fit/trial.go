@@ -230,7 +230,7 @@ func (f *Fitter) follow(v *View) {
 		f.version = v.Profile.Version // the change has several steps
 		return
 	}
-	if now != f.shape && f.load.ill() == 0 { // with a member that is slow it says little of other times
+	if now != f.shape && f.load.ailing() == nil { // with a member that is slow it says little of other times
 		f.past = append(tail(f.past, 7), past{f.shape, leaderOf(v), v.Now, f.mean()})
 	}
 	f.trial = nil
@@ -257,14 +257,14 @@ func (f *Fitter) judge(v *View) (w *wanted, event string) {
 	if t == nil || v.Now-t.since < f.Patience.waits() {
 		return nil, ""
 	}
-	after := f.mean()
+	after, ailing := f.mean(), f.load.ailing()
 	switch {
 	case v.Mode != protocol.FitOn:
 		f.trial = nil
 		return nil, ""
-	case f.load.ill() != 0 && f.load.ill() != t.ailing:
+	case ailing != nil && ailing.ID != t.ailing:
 		f.trial = nil
-		return nil, fmt.Sprintf("the change to %s is not measured: %s", t.called, f.load.ailing())
+		return nil, fmt.Sprintf("the change to %s is not measured: %s", t.called, ailing.problem())
 	case len(f.recent) > 2 && !after.like(&t.before):
 		f.trial = nil
 		return nil, fmt.Sprintf("the change to %s stays: the load is another one, so it is not measured", t.called)

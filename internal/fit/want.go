@@ -58,7 +58,7 @@ func (f *Fitter) reason(all []option, o *option) string {
 	now := &all[0]
 	text := fmt.Sprintf("%.0f commands/s become %.0f (%.2f times), a command takes %s in place of %s",
 		now.Throughput, o.Throughput, o.gain, round(o.Latency), round(now.Latency))
-	if now.Limit != "round trips" {
+	if now.Limit != roundTrips {
 		text += fmt.Sprintf("; now the %s is the limit", now.Limit)
 	}
 	return text
@@ -67,8 +67,8 @@ func (f *Fitter) reason(all []option, o *option) string {
 // restore: all wait for a member that is missing or slow. One leader is enough then.
 func (f *Fitter) restore(v *View, all []option) *wanted {
 	now := &all[0].shape
-	why := f.load.ailing()
-	if now.led() || why == "" {
+	ailing := f.load.ailing()
+	if now.led() || ailing == nil {
 		return nil
 	}
 	to := now.regrouped()
@@ -83,7 +83,7 @@ func (f *Fitter) restore(v *View, all []option) *wanted {
 		o = &option{shape: to, leader: -1, gain: 1, Cost: Cost{Candidate: Candidate{Protocol: to.protocol,
 			Settings: to.settings(now)}}}
 	}
-	w := f.wanted(v, o, "restore", f.Patience.loss(), "every command waits for every member, and "+why)
+	w := f.wanted(v, o, "restore", f.Patience.loss(), "every command waits for every member, and "+ailing.problem())
 	w.wish.Restores = true
 	return w
 }

@@ -51,7 +51,7 @@ type Candidate struct {
 // Wish is one change: of the profile, or of the member that leads.
 type Wish struct {
 	Candidate
-	// Version is the profile on which it was computed. The wish must not replace another one, so that no change is undone
+	// Version is the profile on which it was computed, and which alone it may replace, so that no change is undone
 	// unseen.
 	Version uint64
 	// Gain is the expected factor on today's throughput, 1.2 for a fifth more.

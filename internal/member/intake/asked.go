@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// count adds a batch that is settled now to what clients asked for. A command counts as if it had come with the first
-// one of its batch. Commands that failed, or were withdrawn, do not count.
+// count adds the commands of a settled batch to the load. Each counts with the arrival time of the batch's first
+// command. Failed and withdrawn commands do not count.
 func count(l *fit.Load, now time.Duration, b *Batch) {
 	n := uint64(b.left())
 	if b.failed != nil || n == 0 {

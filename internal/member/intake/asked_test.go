@@ -60,7 +60,8 @@ func TestAskedIsWhatWasAnswered(t *testing.T) {
 	_, err := p.AddBody(clock, body)
 	require.NoError(t, err)
 	settle(1, 1)
-	require.Equal(t, fit.Load{Commands: 5, Bytes: 715, Blind: 4, Early: 1, Large: 1, LargeBytes: 700, Waited: 23}, p.Asked)
+	require.Equal(t, fit.Load{Commands: 5, Bytes: 715, Blind: 4, Early: 1, Large: 1, LargeBytes: 700, Waited: 23},
+		p.Asked)
 
 	// Commands that were accepted have waited until then. What failed or was withdrawn does not count.
 	add(p, protocol.ProposeOptions{Blind: true})

@@ -251,7 +251,7 @@ func (f *fitting) step() {
 		w.Count(fitWishes)
 		w.Tracef("%s   wishes for %s: gain %.2f, %s", f.m.ID, wish, d.Wish.Gain, d.Wish.Reason)
 	}
-	if f.wished = wish; d.Acts && !w.Calm && f.acts == nil {
+	if f.wished = wish; d.Acts {
 		f.fulfil(d.Wish)
 	}
 }

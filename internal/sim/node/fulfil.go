@@ -162,7 +162,8 @@ func (u *fulfilment) end(err error) {
 }
 
 // judgeMissing checks that no change is made while a voter is down, for longer than reports of it count, unless the
-// change restores service. A process that was paused takes in then what came meanwhile.
+// change restores service. Reports count for three seconds, and two are for a late one. A process that was paused
+// takes in then what came meanwhile.
 func (f *fitting) judgeMissing(wish *fit.Wish) error {
 	w, config := f.m.Env, f.m.Applier.Config()
 	long := 5*f.set.Second + 4*(w.Set.DelayMax+w.Set.Farthest)

@@ -158,8 +158,8 @@ type Running struct {
 	scrub   *damage.Scrub // nil: nothing is scrubbed
 
 	fitting *fitting // nil: nothing is fitted
-	// ended is the most instances of which the log knew at a tick, where operators change the protocol: those behind a
-	// seal are forgotten later, and a start rewrites what is left of each.
+	// ended is the largest number of instances in the log at a tick, in runs with switches: the log drops those before a
+	// seal later, and a start rewrites the rest of each.
 	ended int
 }
 
@@ -335,7 +335,7 @@ func (m *Member) syncTime() time.Duration {
 	return d
 }
 
-// settled counts a batch, and releases its share of the limit on proposals.
+// settled counts a settled batch and releases its share of the limit on proposals.
 func (m *Member) settled(b *intake.Batch) { m.Proposals.Settled(m.Clock(), b) }
 
 // LeadsAny reports whether the member believes that it leads some instance.
