@@ -38,10 +38,12 @@ func (a *Access) check() error {
 			errs = append(errs, fmt.Errorf("--cors: %q is not a site, as https://example.com, or *", origin))
 		}
 	}
-	for flag, d := range map[string]time.Duration{"min-time": a.PingMinTime, "interval": a.PingInterval,
-		"timeout": a.PingTimeout} {
-		if d <= 0 {
-			errs = append(errs, fmt.Errorf("--grpc-keepalive-%s %s: it is more than 0", flag, d))
+	for _, p := range []struct {
+		flag string
+		d    time.Duration
+	}{{"min-time", a.PingMinTime}, {"interval", a.PingInterval}, {"timeout", a.PingTimeout}} {
+		if p.d <= 0 {
+			errs = append(errs, fmt.Errorf("--grpc-keepalive-%s %s: it is more than 0", p.flag, p.d))
 		}
 	}
 	return errors.Join(errs...)

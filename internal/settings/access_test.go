@@ -16,7 +16,8 @@ func TestAccess(t *testing.T) {
 	s, err = load([]string{"--host-whitelist=a,b", "--cors=https://a.example.com,http://localhost:80", "--enable-pprof",
 		"--grpc-keepalive-min-time=1s"}, "ETCD_GRPC_KEEPALIVE_INTERVAL=1m", "ETCD_GRPC_KEEPALIVE_TIMEOUT=10s")
 	require.NoError(t, err)
-	require.Equal(t, Access{Hosts: []string{"a", "b"}, Origins: []string{"https://a.example.com", "http://localhost:80"},
+	require.Equal(t, Access{Hosts: []string{"a", "b"},
+		Origins:   []string{"https://a.example.com", "http://localhost:80"},
 		Profiling: true, PingMinTime: time.Second, PingInterval: time.Minute, PingTimeout: 10 * time.Second}, s.Access)
 	require.Empty(t, s.Ignored())
 

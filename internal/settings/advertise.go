@@ -25,8 +25,8 @@ func advertised(listen []string) (out []string) {
 func (s *Settings) checkAdvertised() error {
 	for _, text := range s.ListenClient {
 		if u, err := url.Parse(strings.TrimSpace(text)); err == nil && anyAddress(u) && !s.advertises {
-			return fmt.Errorf("--advertise-client-urls is required with --listen-client-urls %s: clients cannot dial that "+
-				"address", text)
+			return fmt.Errorf("--advertise-client-urls is required with --listen-client-urls %s: "+
+				"clients cannot dial that address", text)
 		}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"go.etcd.io/etcd/server/v3/features"
 
 	"github.com/braidlog/braid/internal/registry"
 )
@@ -72,7 +71,7 @@ func foreignFlags() []*foreign {
 	for _, f := range refused {
 		f.refuse = true
 	}
-	return append(refused, ignoredFlags()...)
+	return slices.Concat(refused, ignoredFlags(), foreignGates())
 }
 
 func ignoredFlags() []*foreign {
@@ -87,19 +86,6 @@ func ignoredFlags() []*foreign {
 		{name: "initial-election-tick-advance", isBool: true, harmless: "true", why: "elections begin by --election-timeout"},
 		{name: "strict-reconfig-check", isBool: true, harmless: "true",
 			why: "unsafe changes of the membership are always refused"},
-		{name: "experimental-initial-corrupt-check", isBool: true, harmless: "true",
-			why: gates[features.InitialCorruptCheck].why},
-		{name: "experimental-compact-hash-check-enabled", isBool: true, harmless: "true",
-			why: gates[features.CompactHashCheck].why},
-		{name: "experimental-enable-lease-checkpoint", isBool: true, harmless: "true",
-			why: gates[features.LeaseCheckpoint].why},
-		{name: "experimental-enable-lease-checkpoint-persist", isBool: true, harmless: "true",
-			why: gates[features.LeaseCheckpoint].why},
-		{name: "experimental-txn-mode-write-with-shared-buffer", isBool: true, harmless: "true",
-			why: gates[features.TxnModeWriteWithSharedBuffer].why},
-		{name: "experimental-stop-grpc-service-on-defrag", isBool: true, harmless: "true",
-			why: gates[features.StopGRPCServiceOnDefrag].why},
-		{name: "experimental-set-member-localaddr", isBool: true, harmless: "false", why: noGate},
 		{name: "enable-v2", isBool: true, harmless: "false", why: noV2},
 		{name: "proxy-failure-wait", harmless: "5000", why: noV2},
 		{name: "proxy-refresh-interval", harmless: "30000", why: noV2},
@@ -187,7 +173,7 @@ func (s *Settings) checkForeign() error {
 
 // Ignored returns a line for every given setting that has no effect, sorted.
 func (s *Settings) Ignored() []string {
-	out := append(slices.Clone(s.unknown), s.ignoredGates()...)
+	out := append(slices.Clone(s.noted), s.ignoredGates()...)
 	for _, v := range s.foreign {
 		if v.given() && !v.refuse {
 			out = append(out, "--"+v.name+" does nothing: "+v.why)

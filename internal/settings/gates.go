@@ -2,8 +2,7 @@ package settings
 
 import (
 	"fmt"
-	"maps"
-	"slices"
+	"strconv"
 	"strings"
 
 	"go.uber.org/zap"
@@ -33,8 +32,24 @@ var gates = map[featuregate.Feature]gate{
 	features.PriorityRequest:              {false, noGate},
 }
 
-// Names by which etcd sets all features of a kind.
-const allAlpha, allBeta = "AllAlpha", "AllBeta"
+// gateFlags are flags of etcd 3.5 and 3.6 for what is a gate in 3.7.
+var gateFlags = map[string]featuregate.Feature{
+	"experimental-initial-corrupt-check":             features.InitialCorruptCheck,
+	"experimental-compact-hash-check-enabled":        features.CompactHashCheck,
+	"experimental-enable-lease-checkpoint":           features.LeaseCheckpoint,
+	"experimental-enable-lease-checkpoint-persist":   features.LeaseCheckpointPersist,
+	"experimental-txn-mode-write-with-shared-buffer": features.TxnModeWriteWithSharedBuffer,
+	"experimental-stop-grpc-service-on-defrag":       features.StopGRPCServiceOnDefrag,
+	"experimental-set-member-localaddr":              features.SetMemberLocalAddr,
+}
+
+func foreignGates() (out []*foreign) {
+	for name, feature := range gateFlags {
+		g := gates[feature]
+		out = append(out, &foreign{name: name, isBool: true, harmless: strconv.FormatBool(g.is), why: g.why})
+	}
+	return out
+}
 
 // checkGates refuses gates that etcd does not know either.
 func (s *Settings) checkGates() error {
@@ -50,22 +65,21 @@ func (s *Settings) ignoredGates() (out []string) {
 	if err != nil {
 		return nil // checkGates refused it
 	}
-	named := func(name featuregate.Feature) bool {
-		return strings.Contains(s.gates, string(name)+"=") || strings.Contains(s.gates, allAlpha) ||
-			strings.Contains(s.gates, allBeta)
-	}
-	for _, name := range slices.Sorted(maps.Keys(gates)) {
-		if on, g := asked.Enabled(name), gates[name]; named(name) && on != g.is {
-			out = append(out, fmt.Sprintf("--feature-gates %s=%t does nothing: %s", name, on, g.why))
+	for _, pair := range strings.Split(asked, ",") {
+		name, on, _ := strings.Cut(pair, "=")
+		if g, ok := gates[featuregate.Feature(name)]; ok && on != strconv.FormatBool(g.is) {
+			out = append(out, fmt.Sprintf("--feature-gates %s does nothing: %s", pair, g.why))
 		}
 	}
 	return out
 }
 
-func (s *Settings) askedGates() (featuregate.FeatureGate, error) {
+// askedGates are the gates that were given, those given together among them, as NAME=true,NAME=false,….
+func (s *Settings) askedGates() (string, error) {
 	all := featuregate.New("", zap.NewNop())
 	if err := all.Add(features.DefaultEtcdServerFeatureGates); err != nil {
-		return nil, err
+		return "", err
 	}
-	return all, all.Set(s.gates)
+	err := all.Set(s.gates)
+	return fmt.Sprint(all), err
 }

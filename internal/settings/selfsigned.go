@@ -11,10 +11,10 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 )
 
-// CertificatesDir is the part of the data directory with the certificates that the member made, as in etcd's.
+// CertificatesDir is the folder of the data directory with self-signed certificates, as in etcd's.
 const CertificatesDir = "fixtures"
 
-// MakeCertificates makes those certificates that --auto-tls and --peer-auto-tls ask for, unless an earlier start of the
+// MakeCertificates makes the self-signed certificates of --auto-tls and --peer-auto-tls, unless an earlier start of the
 // member made them. They name the hosts that it listens on.
 func (s *Settings) MakeCertificates(logger *zap.Logger) error {
 	for _, side := range []struct {
@@ -35,33 +35,27 @@ func (s *Settings) MakeCertificates(logger *zap.Logger) error {
 	return nil
 }
 
-// completeAuto leaves out certificates that the member need not make.
+// completeAuto turns off Auto where a certificate is given.
 func (s *Settings) completeAuto() {
 	for flag, t := range map[string]*TLS{"": &s.ClientTLS, "peer-": &s.PeerTLS} {
 		if t.Auto && t.hasFiles() {
 			t.Auto = false
-			s.unknown = append(s.unknown, fmt.Sprintf("--%sauto-tls does nothing: --%scert-file is given", flag, flag))
+			s.noted = append(s.noted, fmt.Sprintf("--%sauto-tls does nothing: --%scert-file is given", flag, flag))
 		}
 	}
 }
 
-// checkAuto refuses what cannot be verified with certificates that sign themselves.
+// checkAuto refuses what self-signed certificates cannot verify.
 func (t TLS) checkAuto(prefix, restricts string) error {
-	if !t.Auto {
-		return nil
-	}
 	var errs []error
 	if t.Years == 0 {
 		errs = append(errs, errors.New("--self-signed-cert-validity is 0"))
 	}
-	for flag, given := range map[string]bool{
-		prefix + "client-cert-auth": t.ClientCertAuth, prefix + "trusted-ca-file": t.TrustedCAFile != "",
-		restricts + "crl-file": t.CRLFile != "", restricts + "cert-allowed-hostname": len(t.AllowedHosts) > 0,
-		restricts + "cert-allowed-cn": len(t.AllowedNames) > 0, restricts + "client-cert-file": t.DialCertFile != "",
-	} {
-		if given {
-			errs = append(errs, fmt.Errorf("%s has no meaning with %sauto-tls, which verifies nobody's certificate", flag,
-				prefix))
+	verifies := []optional{{prefix + "client-cert-auth", t.ClientCertAuth},
+		{prefix + "trusted-ca-file", t.TrustedCAFile != ""}}
+	for _, o := range append(verifies, t.restrictions(restricts)...) {
+		if o.given {
+			errs = append(errs, fmt.Errorf("%s has no meaning with %sauto-tls, which verifies no certificate", o.flag, prefix))
 		}
 	}
 	return errors.Join(errs...)

@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestCertificatesThatSignThemselves are made once, and name the hosts.
-func TestCertificatesThatSignThemselves(t *testing.T) {
+// TestSelfSignedCertificates: they are made once, and name the hosts.
+func TestSelfSignedCertificates(t *testing.T) {
 	s, err := load([]string{"--data-dir=" + t.TempDir(), "--auto-tls", "--peer-auto-tls", "--self-signed-cert-validity=2",
 		"--listen-client-urls=https://127.0.0.1:1,https://localhost:2", "--listen-peer-urls=https://127.0.0.1:3"})
 	require.NoError(t, err)

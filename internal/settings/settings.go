@@ -62,13 +62,13 @@ type Settings struct {
 	gates                   string
 	advertises              bool // AdvertiseClient was given
 	foreign                 []*foreign
-	unknown                 []string // variables that are no flags
+	noted                   []string // what loading found to have no effect
 	configFile              string
 }
 
 // TLS is one side's certificates, and the certificates that it accepts.
 type TLS struct {
-	// Auto: without a certificate the member makes one, which it signs itself: see [Settings.MakeCertificates].
+	// Auto: without a certificate the member makes a self-signed one: see [Settings.MakeCertificates].
 	Auto                             bool
 	CertFile, KeyFile, TrustedCAFile string
 	// DialCertFile and DialKeyFile are used for connections that this member opens; "": CertFile and KeyFile.
@@ -142,8 +142,8 @@ func (s *Settings) tlsFlags(f *pflag.FlagSet) {
 		tls                     *TLS
 		prefix, restricts, what string
 	}{{&s.ClientTLS, "", "client-", "clients"}, {&s.PeerTLS, "peer-", "peer-", "other members"}} {
-		f.BoolVar(&side.tls.Auto, side.prefix+"auto-tls", false, "without a certificate make one that signs itself: "+
-			"connections of "+side.what+" are encrypted, and nobody's certificate is verified")
+		f.BoolVar(&side.tls.Auto, side.prefix+"auto-tls", false, "make a self-signed certificate, unless one is given: "+
+			"connections of "+side.what+" are encrypted, and no certificate is verified")
 		f.StringVar(&side.tls.CertFile, side.prefix+"cert-file", "", "certificate to present to "+side.what)
 		f.StringVar(&side.tls.KeyFile, side.prefix+"key-file", "", "its key")
 		f.StringVar(&side.tls.TrustedCAFile, side.prefix+"trusted-ca-file", "",

@@ -28,7 +28,7 @@ func (s *Settings) Load(f *pflag.FlagSet, environ []string) error {
 	if err := readVariables(f, given, environ); err != nil {
 		return err
 	}
-	s.unknown = unknownVariables(f, environ)
+	s.noted = unknownVariables(f, environ)
 	s.complete()
 	return s.check()
 }

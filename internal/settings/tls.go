@@ -48,16 +48,24 @@ func (s *Settings) checkTLS() error {
 	return errors.Join(append(errs, s.ClientTLS.TLSVersions.check())...)
 }
 
+// optional is a flag, and whether it is given.
+type optional struct {
+	flag  string
+	given bool
+}
+
+// restrictions are the flags that restrict the certificates of the other side, or need them.
+func (t TLS) restrictions(restricts string) []optional {
+	return []optional{
+		{restricts + "crl-file", t.CRLFile != ""}, {restricts + "cert-allowed-hostname", len(t.AllowedHosts) > 0},
+		{restricts + "cert-allowed-cn", len(t.AllowedNames) > 0}, {restricts + "client-cert-file", t.DialCertFile != ""},
+	}
+}
+
 // checkRestrictions refuses restrictions without effect: they need certificates of the other side.
 func (t TLS) checkRestrictions(prefix, restricts string) error {
 	var errs []error
-	for _, r := range []struct {
-		flag  string
-		given bool
-	}{
-		{restricts + "crl-file", t.CRLFile != ""}, {restricts + "cert-allowed-hostname", len(t.AllowedHosts) > 0},
-		{restricts + "cert-allowed-cn", len(t.AllowedNames) > 0}, {restricts + "client-cert-file", t.DialCertFile != ""},
-	} {
+	for _, r := range t.restrictions(restricts) {
 		if r.given && (!t.Enabled() || t.TrustedCAFile == "") {
 			errs = append(errs, fmt.Errorf("%s has no meaning without %scert-file and %strusted-ca-file", r.flag,
 				prefix, prefix))
