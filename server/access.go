@@ -1,6 +1,8 @@
 package server
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"expvar"
 	"fmt"
 	"net/http"
@@ -26,13 +28,13 @@ func (s *Server) withAccess(next http.Handler) http.Handler {
 		if rest, ok := strings.CutPrefix(r.URL.Path, "/v3beta/"); ok { // the path of etcd 3.3
 			r.URL.Path, r.URL.RawPath = "/v3/"+rest, ""
 		}
-		secure := isSecure(r)
-		if host := httputil.GetHostname(r); !secure && !allows(s.cfg.Hosts, host) {
+		secure := tlsOf(r)
+		if host := httputil.GetHostname(r); secure == nil && !allows(s.cfg.Hosts, host) {
 			s.logger.Warn("refused an HTTP request for a host that is not in the list", "host", host)
 			http.Error(w, fmt.Sprintf(unknownHost, host), http.StatusMisdirectedRequest)
 			return
 		}
-		if secure && s.ignoresName(r) {
+		if secure != nil && s.ignoresName(r, secure) {
 			http.Error(w, nameIgnored, http.StatusBadRequest)
 			return
 		}
@@ -69,26 +71,16 @@ func allowOrigin(h http.Header, origin string) {
 	h.Add("Access-Control-Allow-Headers", "accept, content-type, authorization")
 }
 
-// isSecure reports whether a request came over TLS, which ends at the sniffer.
-func isSecure(r *http.Request) bool {
-	conn, ok := r.Context().Value(connKey{}).(*sniffedConn)
-	return ok && conn.tls != nil
-}
-
 // ignoresName reports whether a JSON call comes with a certificate that names a user, while auth is on: such a call has
 // the user of its token alone.
-func (s *Server) ignoresName(r *http.Request) bool {
+func (s *Server) ignoresName(r *http.Request, state *tls.ConnectionState) bool {
 	if !s.cfg.Store.ClientCertAuth || !strings.HasPrefix(r.URL.Path, "/v3/") ||
 		s.store.Rights().RequireAuth(withoutUser) == nil {
 		return false
 	}
-	chains := r.Context().Value(connKey{}).(*sniffedConn).tls.ConnectionState().VerifiedChains
-	for _, chain := range chains {
-		if len(chain) > 0 && chain[0].Subject.CommonName != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(state.VerifiedChains, func(chain []*x509.Certificate) bool {
+		return len(chain) > 0 && chain[0].Subject.CommonName != ""
+	})
 }
 
 // debugRoutes are what developers look at.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"log"
@@ -105,18 +106,27 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
+// tlsOf is the state of TLS below a request, which ends at the sniffer; nil: the request came in clear text.
+func tlsOf(r *http.Request) *tls.ConnectionState {
+	conn, ok := r.Context().Value(connKey{}).(*sniffedConn)
+	if !ok || conn.tls == nil {
+		return nil
+	}
+	state := conn.tls.ConnectionState()
+	return &state
+}
+
 // withGRPC passes on gRPC calls that came over TLS; see sniffer.
 func (s *Server) withGRPC(other http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, ok := r.Context().Value(connKey{}).(*sniffedConn)
-		if !ok || conn.tls == nil || !isCall(r) {
+		state := tlsOf(r)
+		if state == nil || !isCall(r) {
 			defer s.meterBody(w, r)()
 			other.ServeHTTP(w, r)
 			return
 		}
 		call := r.WithContext(r.Context())
-		state := conn.tls.ConnectionState()
-		call.TLS = &state // who the client is
+		call.TLS = state // who the client is
 		s.serveCall(w, call)
 	})
 }

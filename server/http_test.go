@@ -545,7 +545,7 @@ func TestProtocolsOverTLS(t *testing.T) {
 	}
 }
 
-// certificate makes a certificate that signs itself.
+// certificate makes a self-signed certificate.
 func certificate(t testing.TB, name string) (*x509.Certificate, tls.Certificate) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

@@ -59,8 +59,8 @@ func callContext(r *http.Request) context.Context {
 		md.Set(rpctypes.TokenFieldNameGRPC, strings.TrimPrefix(token, "Bearer "))
 	}
 	ctx := metadata.NewIncomingContext(r.Context(), md)
-	if conn, ok := r.Context().Value(connKey{}).(*sniffedConn); ok && conn.tls != nil {
-		ctx = peer.NewContext(ctx, &peer.Peer{AuthInfo: credentials.TLSInfo{State: conn.tls.ConnectionState()}})
+	if state := tlsOf(r); state != nil {
+		ctx = peer.NewContext(ctx, &peer.Peer{AuthInfo: credentials.TLSInfo{State: *state}})
 	}
 	return ctx
 }

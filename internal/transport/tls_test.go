@@ -101,6 +101,19 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// expectRefused connects to a member as a stranger, who must be told nothing.
+func expectRefused(t *testing.T, addr string, c *tls.Config) {
+	conn, err := tls.Dial("tcp", addr, c)
+	if err != nil {
+		return // refused in the TLS handshake
+	}
+	defer conn.Close()
+	conn.Write(greeting(forFrames, 9))
+	if said := expectClosed(t, conn); len(said) > 0 {
+		t.Errorf("was told % x", said)
+	}
+}
+
 // TestTLSRefusesStrangers: not a byte of braid's for who has no certificate of ours.
 func TestTLSRefusesStrangers(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
@@ -115,15 +128,7 @@ func TestTLSRefusesStrangers(t *testing.T) {
 		"none, TLS 1.2": trusting(&tls.Config{MaxVersion: tls.VersionTLS12}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := tls.Dial("tcp", a.addr, c)
-			if err != nil {
-				return // refused in the TLS handshake
-			}
-			defer conn.Close()
-			conn.Write(greeting(forFrames, 9))
-			if said := expectClosed(t, conn); len(said) > 0 {
-				t.Errorf("was told % x", said)
-			}
+			expectRefused(t, a.addr, c)
 		})
 	}
 	plain := stranger(t, a.addr, nil)
@@ -230,7 +235,7 @@ func TestTLSBinds(t *testing.T) {
 	}
 }
 
-// TestTLSWithoutAuthorities: members that accept any certificate connect, with certificates that sign themselves. One
+// TestTLSWithoutAuthorities: members that accept any certificate connect, with self-signed certificates. One
 // without a certificate is a stranger still.
 func TestTLSWithoutAuthorities(t *testing.T) {
 	noLeaks(t)
@@ -243,13 +248,5 @@ func TestTLSWithoutAuthorities(t *testing.T) {
 	connect(a, b)
 	a.expectUp(t, 2)
 	b.expectUp(t, 1)
-	conn, err := tls.Dial("tcp", a.addr, &tls.Config{InsecureSkipVerify: true})
-	if err != nil {
-		return // refused in the TLS handshake
-	}
-	defer conn.Close()
-	conn.Write(greeting(forFrames, 9))
-	if said := expectClosed(t, conn); len(said) > 0 {
-		t.Errorf("was told % x", said)
-	}
+	expectRefused(t, a.addr, &tls.Config{InsecureSkipVerify: true})
 }
