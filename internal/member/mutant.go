@@ -72,7 +72,7 @@ const (
 var (
 	inNiagara = mutant.Cluster{Protocol: "niagara"}
 	// mergedLanes are logs of lcr that get other instances.
-	mergedLanes = mutant.Cluster{Protocol: "lcr", Instances: 1, Seeds: 2000}
+	mergedLanes = mutant.Cluster{Protocol: "lcr", Instances: 1}
 	slots       = mutant.Cluster{Protocol: "slotpaxos"}
 	codedFive   = mutant.Cluster{Protocol: "craft", Nodes: 5}
 	keyed       = mutant.Cluster{Protocol: "multi-raft"}
@@ -96,7 +96,7 @@ var Mutants = [...]mutant.Info{
 	{Name: MutantGroupAsOne, Where: "Applier", Does: "all batches of a group are known by the numbers of its first one",
 		In: slots},
 	{Name: MutantSessionOfInstance, Where: "Sessions", Does: "each instance remembers by itself what took effect",
-		In: mutant.Cluster{Protocol: inNiagara.Protocol, Seeds: 2000}},
+		In: inNiagara},
 	{Name: MutantLowEarly, Where: "Proposals", Does: "a batch says of those before it that they are settled"},
 	{Name: MutantReadOne, Where: "ReadVector", Does: "one instance alone is asked for a read point", In: inNiagara},
 	{Name: MutantBarrierAdded, Where: "ReadGroups",
@@ -136,8 +136,7 @@ var Mutants = [...]mutant.Info{
 		Does: "instances are retired as soon as the change is committed, not when the global log has come there",
 		In:   inNiagara},
 	{Name: MutantNoGuests, Where: "Links",
-		Does: "a member has no link to one that it does not know, although that one has a link to it",
-		In:   mutant.Cluster{Seeds: 1000}},
+		Does: "a member has no link to one that it does not know, although that one has a link to it"},
 	{Name: MutantGivenUnused, Where: "Links",
 		Does: "the URLs of the membership take the place of those that were given at the start"},
 	{Name: MutantToldUnused, Where: "Links",

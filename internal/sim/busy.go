@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/sim/client"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/node"
@@ -20,8 +21,11 @@ import (
 // within a heartbeat. So a message that a slow member drops, or that is not sent to it, is detected: it is sent again
 // after a heartbeat at the earliest.
 
-// busyPace draws the load of many clients at the end.
-var busyPace = draw.New("busy pace")
+// busyPace draws the load of many clients at the end. judgedBusy counts the runs that end with it.
+var (
+	busyPace   = draw.New("busy pace")
+	judgedBusy = count.New("judged_busy", "times that many clients were to be served without delay")
+)
 
 // waves are clients that write at once, some commands each, one after the other. When all have ended the next wave
 // begins. So a slow member never has much to catch up, however few entries a message may have.
@@ -35,11 +39,17 @@ type waves struct {
 	draw    draw.Chance
 }
 
+// widened is the share of runs at whose end all members restart with ample limits, so that this demand applies to them.
+const widened = 0.3
+
 // demandBusyPace lets clients write at these members, and judges the latency of each command.
 func demandBusyPace(w *fault.World, alive []*node.Member) {
-	serving := fault.Serving(w, alive)
 	a := &waves{w: w, draw: w.From(busyPace)}
-	if w.Broken != nil || len(serving) == 0 || anyMissing(w, serving[0].Applier.Configs()) || slices.ContainsFunc(serving, func(m *node.Member) bool { return !w.Set.Roomy(m.Own) }) {
+	if a.draw.Yes(widened) && isComplete(w, alive) {
+		widen(w, alive)
+	}
+	serving := fault.Serving(w, alive)
+	if w.Broken != nil || !isComplete(w, alive) || slices.ContainsFunc(serving, func(m *node.Member) bool { return !w.Set.Roomy(m.Own) }) {
 		return
 	}
 	w.Set.Brisk()
@@ -64,9 +74,30 @@ func demandBusyPace(w *fault.World, alive []*node.Member) {
 	if !rested(w, serving) {
 		return
 	}
+	w.Count(judgedBusy)
 	a.lives = livesBegun(w)
 	w.After(0, a.next)
 	w.RunUntil(w.Now()+time.Duration(a.most*a.left)*a.limit(), func() bool { return a.left == 0 })
+}
+
+// isComplete reports whether some of these members serve, and no member of their configurations is down.
+func isComplete(w *fault.World, members []*node.Member) bool {
+	serving := fault.Serving(w, members)
+	return len(serving) > 0 && !anyMissing(w, serving[0].Applier.Configs())
+}
+
+// widen restarts all members, with ample limits, and waits until they are up to date.
+func widen(w *fault.World, alive []*node.Member) {
+	w.Tracef("CALM: all members restart with ample limits")
+	w.Set.Widen()
+	for _, m := range w.Members {
+		m.Own.Widen()
+	}
+	for _, m := range alive {
+		m.Crash()
+		w.StartMember(m)
+	}
+	demandProgress(w, alive, true)
 }
 
 // limit is the maximal latency of a command. With an entry that a heartbeat finds missing it is longer.

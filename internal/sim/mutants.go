@@ -68,7 +68,7 @@ type Hunt struct {
 
 // HuntLimit is the maximal number of seeds in a search for a mutant without a limit of its own (epaxos/mutant.go has
 // some that need recoveries by several members at once, or a response to a request of an earlier incarnation).
-const HuntLimit = 500
+const HuntLimit = 2000
 
 // NewHunt returns the search for a mutant, in the kind of cluster in which it can be detected.
 func NewHunt(m Mutant) Hunt {

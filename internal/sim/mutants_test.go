@@ -57,7 +57,7 @@ var hints = map[string]uint64{
 	"paxos-promise-leaves-out-decided": 91, "paxos-promise-first-part": 71, "paxos-own-value": 14,
 	"paxos-any-found": 200, "paxos-learn-older-ballot": 8, "paxos-read-below-floor": 15,
 	"paxos-change-early": 51, "paxos-settle-at-once": 7, "paxos-change-loses-bodies": 88,
-	"paxos-commit-late": 496, "iss-log-unsent": 496, "iss-skip-elected": 92, "iss-skip-last": 469, "iss-last-slot-waits": 48, "iss-started-early": 14, "iss-promise-leaves-out-decided": 41,
+	"paxos-commit-late": 24, "iss-log-unsent": 15, "iss-skip-elected": 92, "iss-skip-last": 469, "iss-last-slot-waits": 48, "iss-started-early": 14, "iss-promise-leaves-out-decided": 41,
 	"iss-learn-older-ballot": 145, "iss-closed-epoch-forgotten-early": 84, "iss-settle-at-once": 100,
 	"iss-votes-of-any-ballot": 59,
 	"epaxos-one-ballot":       2897, "epaxos-unchecked": 578, "epaxos-any-proposer": 124, "epaxos-answer-early": 69, "epaxos-tell-early": 67,

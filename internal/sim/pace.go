@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/sim/client"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/node"
@@ -20,8 +21,11 @@ import (
 // round trips, writes to the disk and heartbeats. Shares, segments and epochs follow from load, so a client that is
 // alone for long tests states that no busy run reaches.
 
-// lonePace draws the load of a single client.
-var lonePace = draw.New("pace")
+// lonePace draws the load of a single client. judgedLone counts the runs that end with it.
+var (
+	lonePace   = draw.New("pace")
+	judgedLone = count.New("judged_lone", "times that one client was to be served without delay")
+)
 
 // lone is such a client.
 type lone struct {
@@ -49,6 +53,7 @@ func demandPace(w *fault.World, alive []*node.Member) {
 	if !rested(w, serving) {
 		return
 	}
+	w.Count(judgedLone)
 	c.lives = livesBegun(w)
 	w.After(0, c.next)
 	w.RunUntil(w.Now()+time.Duration(c.left)*paceLimit(w), func() bool { return c.left == 0 })

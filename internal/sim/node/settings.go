@@ -400,6 +400,14 @@ func (s *Settings) Roomy(own *Settings) bool {
 		c.MaxFrameEntries != 1 && c.MaxFrameBytes > 1 && c.MaxInflightBytes > 1
 }
 
+// Widen makes the limits of a member ample, for those that Roomy asks for. It takes effect when the member restarts.
+func (s *Settings) Widen() {
+	c := &s.Core
+	s.Backlog, s.SnapshotBytes = 0, 1<<30
+	c.MaxUncommittedBytes = max(c.MaxUncommittedBytes, 1<<20)
+	c.MaxFrameEntries, c.MaxFrameBytes, c.MaxInflightBytes = 0, 1<<20, 32<<20
+}
+
 // Brisk makes disks and links so fast that a command takes much less than a heartbeat. Links preserve the order, as
 // real ones do.
 func (s *Settings) Brisk() {
