@@ -157,10 +157,11 @@ func (c *clusterService) MemberPromote(ctx context.Context,
 }
 
 func (c *clusterService) promoteHere(ctx context.Context, user *auth.AuthInfo,
-	r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+	r *pb.MemberPromoteRequest) (resp *pb.MemberPromoteResponse, err error) {
 	if !c.s.self.Load().isLeader() {
 		return nil, errNotTheOne
 	}
+	defer func() { c.s.metrics.Promoted(err) }()
 	if err := c.s.readable(ctx, false); err != nil {
 		return nil, err
 	}

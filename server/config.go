@@ -14,6 +14,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/store"
+	"github.com/braidlog/braid/server/internal/metrics"
 )
 
 // Config starts a [Server]. Optional fields may be zero, which means their default.
@@ -63,6 +64,12 @@ type Config struct {
 	// compactions. CorruptCheckTime is how often they compare new hashes of the whole history. 0:
 	// never.
 	CompactHashCheckTime, CorruptCheckTime time.Duration
+	// Features are those of etcd that its metrics list.
+	Features []Feature
+	// ExtensiveMetrics measures how long each gRPC call takes, by method.
+	ExtensiveMetrics bool
+	// WarnRequestDuration is the time above which a request is logged, one a second at most. Default 300 ms.
+	WarnRequestDuration time.Duration
 	// NoGateway leaves out the services as JSON under /v3/.
 	NoGateway bool
 	// Hosts are the names by which requests over plain HTTP may address this server, against rebinding of DNS names.
@@ -98,6 +105,9 @@ type Keepalive struct {
 	Timeout  time.Duration // for its answer; default 20 s
 }
 
+// Feature is a feature of etcd that can be turned on and off there. Stage is ALPHA, BETA or "".
+type Feature = metrics.Feature
+
 // DefaultConcurrentStreams is how many calls may be in progress on a client's connection, streams of watches among
 // them. Clients keep further ones back.
 const DefaultConcurrentStreams = 4096
@@ -123,6 +133,7 @@ func (c *Config) complete() error {
 	k := &c.Keepalive
 	*k = Keepalive{cmp.Or(k.MinTime, 5*time.Second), cmp.Or(k.Interval, 2*time.Hour), cmp.Or(k.Timeout, 20*time.Second)}
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, 5*time.Second+2*c.electionTimeout())
+	c.WarnRequestDuration = cmp.Or(c.WarnRequestDuration, 300*time.Millisecond)
 	c.WatchProgressInterval = max(cmp.Or(c.WatchProgressInterval, 10*time.Minute), 100*time.Millisecond)
 	c.SnapshotStallTimeout = cmp.Or(c.SnapshotStallTimeout, 30*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())

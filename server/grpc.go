@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"time"
 	"unicode/utf8"
 
 	"google.golang.org/grpc"
@@ -85,7 +86,7 @@ func (s *Server) newGRPC() *grpc.Server {
 // interceptUnary is called for every unary call.
 func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	handler grpc.UnaryHandler) (any, error) {
-	count := s.metrics.Method(info.FullMethod)
+	count, began := s.metrics.Method(info.FullMethod), time.Now()
 	count.Start()
 	err := s.admit(ctx, false)
 	if err == nil && s.self.Load().learner && !servedByLearner(req) {
@@ -101,7 +102,11 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 	if unfit := s.fit(info.FullMethod, req); unfit != nil && err == nil {
 		resp, err = nil, unfit // damage that was found meanwhile may be in it
 	}
-	count.End(err)
+	took := time.Since(began)
+	count.End(req, err, took)
+	if !mayWait(info.FullMethod) {
+		s.slow.note(ctx, info.FullMethod, req, err, began, took)
+	}
 	return resp, err
 }
 
@@ -109,9 +114,7 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 // as streams, and end when those do.
 func (s *Server) call(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	handler grpc.UnaryHandler) (any, error) {
-	switch info.FullMethod {
-	case lpb.Lock_Lock_FullMethodName, epb.Election_Campaign_FullMethodName:
-	default:
+	if !mayWait(info.FullMethod) {
 		return handler(ctx, req)
 	}
 	ctx, cancel := s.streams.enter(ctx, requiresLeader(ctx))
@@ -121,6 +124,11 @@ func (s *Server) call(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 		err = endedBy(ctx, err)
 	}
 	return resp, err
+}
+
+// mayWait reports whether calls of a method wait for other clients, so that they may take any time.
+func mayWait(method string) bool {
+	return method == lpb.Lock_Lock_FullMethodName || method == epb.Election_Campaign_FullMethodName
 }
 
 // endedBy is why a call failed: the cause of the end of its context, if the server ended it, or err.
@@ -177,10 +185,10 @@ func (s *Server) interceptStream(srv any, ss grpc.ServerStream, info *grpc.Strea
 		}
 		defer c.end()
 	}
-	count := s.metrics.Method(info.FullMethod)
+	count, began := s.metrics.Method(info.FullMethod), time.Now()
 	count.Start()
 	err := s.runStream(srv, ss, info, handler, count)
-	count.End(err)
+	count.End(nil, err, time.Since(began))
 	return err
 }
 
@@ -218,17 +226,16 @@ func (s *serverStream) SendMsg(m any) error {
 		return errDamaged
 	}
 	err := s.ServerStream.SendMsg(m)
-	if err == nil {
-		s.count.Send()
-	}
+	s.count.Send(err, s.left())
 	return err
 }
+
+// left reports whether the client has ended the call, so that it is the reason of errors.
+func (s *serverStream) left() bool { return s.ServerStream.Context().Err() != nil }
 
 // RecvMsg implements grpc.ServerStream.
 func (s *serverStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
-	if err == nil {
-		s.count.Receive()
-	}
+	s.count.Receive(err, s.left())
 	return err
 }

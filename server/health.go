@@ -40,8 +40,8 @@ type memberChecks struct {
 func (m *memberChecks) routes() []route {
 	local := healthCheck{"serializable_read", func(ctx context.Context) error { return m.checkRead(ctx, true) }}
 	routes := append([]route{{"GET /health", http.HandlerFunc(m.serveHealth)}},
-		checkRoutes("/livez", []healthCheck{local})...)
-	return append(routes, checkRoutes("/readyz", []healthCheck{
+		m.checkRoutes("/livez", []healthCheck{local})...)
+	return append(routes, m.checkRoutes("/readyz", []healthCheck{
 		{"data_corruption", func(context.Context) error { return m.checkCorrupt() }},
 		local,
 		{"linearizable_read", func(ctx context.Context) error { return braid.Ready(ctx, m.log) }},
@@ -116,28 +116,32 @@ func (m *memberChecks) checkRead(ctx context.Context, serializable bool) error {
 	return err
 }
 
-func checkRoutes(path string, checks []healthCheck) []route {
+func (m *memberChecks) checkRoutes(path string, checks []healthCheck) []route {
 	all := func(w http.ResponseWriter, r *http.Request) {
 		excluded := r.URL.Query()["exclude"]
 		wanted := slices.DeleteFunc(slices.Clone(checks), func(c healthCheck) bool {
 			return slices.Contains(excluded, c.name)
 		})
-		serveChecks(w, r, wanted)
+		m.serveChecks(w, r, path, wanted)
 	}
 	routes := []route{{"GET " + path, http.HandlerFunc(all)}}
 	for _, c := range checks {
-		one := func(w http.ResponseWriter, r *http.Request) { serveChecks(w, r, []healthCheck{c}) }
+		one := func(w http.ResponseWriter, r *http.Request) {
+			m.serveChecks(w, r, path, []healthCheck{c})
+		}
 		routes = append(routes, route{"GET " + path + "/" + c.name, http.HandlerFunc(one)})
 	}
 	return routes
 }
 
 // serveChecks responds "ok", and with the list of checks if that is asked for or one failed.
-func serveChecks(w http.ResponseWriter, r *http.Request, checks []healthCheck) {
+func (m *memberChecks) serveChecks(w http.ResponseWriter, r *http.Request, path string, checks []healthCheck) {
 	var said strings.Builder
 	failed := false
 	for _, c := range checks {
-		if err := c.ask(r.Context()); err != nil {
+		err := c.ask(r.Context())
+		m.metrics.Checked(path[1:], c.name, err)
+		if err != nil {
 			failed = true
 			fmt.Fprintf(&said, "[-]%s failed: %v\n", c.name, err)
 		} else {

@@ -51,6 +51,7 @@ type Server struct {
 
 	asker     *asker
 	early     *earlyAnswers
+	slow      *slowRequests
 	checks    *memberChecks
 	hashes    *hashChecks
 	damage    *damageWatch
@@ -108,10 +109,11 @@ func Start(cfg Config) (*Server, error) {
 		lifecycle: lifecycle{
 			started: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), fatal: make(chan error, 1),
 		},
-		metrics: metrics.New(), streams: newOpenStreams(), id: cfg.Node.Self, began: time.Now(),
+		metrics: metrics.New(cfg.ExtensiveMetrics), streams: newOpenStreams(), id: cfg.Node.Self, began: time.Now(),
 	}
 	err := cfg.complete()
 	s.cfg, s.logger, s.timeout = cfg, cfg.Logger, cfg.RequestTimeout
+	s.slow = &slowRequests{logger: cfg.Logger, above: cfg.WarnRequestDuration}
 	s.clients = newConnLimit(cfg.MaxConnections, cfg.Logger)
 	if err == nil {
 		err = s.open()

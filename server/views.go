@@ -33,6 +33,7 @@ func (s *Server) measured() metrics.View {
 		Connections: s.clients.Open(), ConnectionLimit: s.clients.most, ClientIn: s.intake.received.Load(),
 		ClientOut: s.intake.sent.Load(),
 	}
+	v.Features = s.cfg.Features
 	v.Committed, v.Applied = logIndexes(&v.Log)
 	return v
 }

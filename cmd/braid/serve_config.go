@@ -68,6 +68,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 			Dir: filepath.Join(s.DataDir, storeDir), Logger: etcds, QuotaBytes: s.QuotaBytes,
 			AuthToken: s.AuthToken, AuthTokenTTL: time.Duration(s.AuthTokenTTL) * time.Second, BcryptCost: int(s.BcryptCost),
 			ClientCertAuth: s.ClientTLS.ClientCertAuth, LargeValueBytes: s.LargeValueBytes,
+			WarnApplyDuration: s.WarnApply,
 		},
 		Name: s.Name, Zone: s.Zone, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
 		MaxRequestBytes: int(s.MaxRequestBytes), MaxTxnOps: int(s.MaxTxnOps), MaxConcurrentStreams: s.MaxConcurrentStreams,
@@ -76,6 +77,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		CompactHashCheckTime: max(0, s.CompactHashCheckTime), CorruptCheckTime: max(0, s.CorruptCheckTime),
 		WatchProgressInterval: s.WatchProgressInterval, NoGateway: !s.EnableGRPCGateway, Logger: logger,
 		Hosts: s.Hosts, Origins: s.Origins, Profiling: s.Profiling,
+		Features: features(), ExtensiveMetrics: s.ExtensiveMetrics(), WarnRequestDuration: s.WarnRequest,
 		Keepalive: server.Keepalive{MinTime: s.PingMinTime, Interval: s.PingInterval, Timeout: s.PingTimeout},
 	}
 	if err := c.Node.CheckDir(); err != nil {
@@ -96,6 +98,14 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		}
 	}
 	return c, nil
+}
+
+// features are what metrics say of etcd's features.
+func features() (all []server.Feature) {
+	for _, f := range settings.Features() {
+		all = append(all, server.Feature(f))
+	}
+	return all
 }
 
 func lanePrefixes(all []string) (out []server.LanePrefix, err error) {

@@ -82,6 +82,7 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		"listen-client-http-urls": "http://127.0.0.4:0", "host-whitelist": "a", "cors": "https://a.example.com",
 		"enable-pprof": "true", "grpc-keepalive-min-time": "7s", "grpc-keepalive-interval": "7s",
 		"grpc-keepalive-timeout": "7s",
+		"metrics":                "extensive", "warning-apply-duration": "7s", "warning-unary-request-duration": "7s",
 	}
 	elsewhere := []string{
 		"config-file", "log-level", "log-format", "gc-percent", "memory-limit-bytes", // of the process

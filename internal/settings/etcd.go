@@ -96,9 +96,6 @@ func ignoredFlags() []*foreign {
 		{name: "downgrade-check-time", why: "there are no downgrades"},
 
 		{name: "logger", harmless: "zap", why: "there is one logger, see --log-format"},
-		{name: "warning-apply-duration", why: "metrics tell how long applying takes"},
-		{name: "warning-unary-request-duration", why: "metrics tell how long requests take"},
-		{name: "metrics", harmless: "basic", why: "there is one set of metrics"},
 
 		{name: "client-cert-file", why: "calls of /v3/ stay in the process and need no certificate"},
 		{name: "client-key-file", why: "calls of /v3/ stay in the process and need no certificate"},

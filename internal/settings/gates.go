@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,6 +50,21 @@ func foreignGates() (out []*foreign) {
 		out = append(out, &foreign{name: name, isBool: true, harmless: strconv.FormatBool(g.is), why: g.why})
 	}
 	return out
+}
+
+// Feature is a feature of etcd. Stage is ALPHA, BETA or "".
+type Feature struct {
+	Name, Stage string
+	On          bool
+}
+
+// Features are those of etcd 3.7, by name, as they are here, whatever was asked for.
+func Features() (all []Feature) {
+	for feature, spec := range features.DefaultEtcdServerFeatureGates {
+		all = append(all, Feature{string(feature), string(spec.PreRelease), gates[feature].is})
+	}
+	slices.SortFunc(all, func(a, b Feature) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 // checkGates refuses gates that etcd does not know either.

@@ -40,6 +40,7 @@ type Settings struct {
 	PeerTLSBinds       bool
 	Log
 	Access
+	Monitor
 	Output
 
 	SnapshotBytes           int
@@ -100,6 +101,7 @@ func (s *Settings) Flags(f *pflag.FlagSet) {
 	s.limitFlags(f)
 	s.Log.Flags(f)
 	s.Access.flags(f)
+	s.Monitor.flags(f)
 	s.Output.flags(f)
 	s.processFlags(f)
 	s.foreignFlags(f)

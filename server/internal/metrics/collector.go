@@ -20,6 +20,7 @@ type View struct {
 	DBSize, DBSizeInUse, QuotaBytes int64
 	// Connections of clients that are open, and may be.
 	Connections, ConnectionLimit int
+	Features                     []Feature
 	// ClientIn and ClientOut are bytes of gRPC from and to clients.
 	ClientIn, ClientOut int64
 }
@@ -38,7 +39,9 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range families {
 		ch <- f.Desc
 	}
-	c.counts.trips.Describe(ch)
+	for _, o := range c.counts.observed.collectors() {
+		o.Describe(ch)
+	}
 }
 
 // Collect implements prometheus.Collector.
@@ -49,7 +52,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	v := c.view()
 	collectMember(&v, emit)
 	ch <- syncTimes(&v)
-	c.counts.trips.Collect(ch)
+	for _, o := range c.counts.observed.collectors() {
+		o.Collect(ch)
+	}
 	collectInstances(&v.Log, emit)
 	collectFit(&v.Log.Fit, emit)
 	collectRequests(c.counts, emit)

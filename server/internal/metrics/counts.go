@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +26,7 @@ type Counts struct {
 	WatchStreams       atomic.Int64
 	Events             atomic.Int64
 
-	trips *prometheus.HistogramVec
+	observed *observed
 	// methods by full name: fixed once the services are registered.
 	methods map[string]*Method
 	// clients counts requests by kind and client version.
@@ -36,6 +38,10 @@ type Counts struct {
 // Method counts the calls of one method by outcome.
 type Method struct {
 	service, method, kind string
+
+	observed     *observed
+	times, reads *durations          // of calls, and of transactions that only read; nil: etcd does not measure the method
+	handling     prometheus.Observer // nil: not extensive
 
 	started        atomic.Int64
 	handled        [codes.Unauthenticated + 1]atomic.Int64
@@ -52,17 +58,9 @@ type clientCount struct {
 	n       *atomic.Int64
 }
 
-// New makes the counts of a server.
-func New() *Counts {
-	return &Counts{methods: map[string]*Method{}, trips: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "etcd_network_peer_round_trip_time_seconds", Help: "Round-Trip-Time histogram between peers",
-		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
-	}, []string{"To"})}
-}
-
-// Trip counts a round trip to another member, as its id is written.
-func (m *Counts) Trip(to string, took time.Duration) {
-	m.trips.WithLabelValues(to).Observe(took.Seconds())
+// New makes the counts of a server. Extensive ones measure how long each call of each method takes.
+func New(extensive bool) *Counts {
+	return &Counts{methods: map[string]*Method{}, observed: newObserved(extensive)}
 }
 
 // Register makes a counter for every method of a server. It comes before serving.
@@ -78,7 +76,7 @@ func (m *Counts) Register(s *grpc.Server) {
 			case method.IsServerStream:
 				kind = "server_stream"
 			}
-			m.methods["/"+service+"/"+method.Name] = &Method{service: service, method: method.Name, kind: kind}
+			m.methods["/"+service+"/"+method.Name] = m.observed.method(service, method.Name, kind)
 		}
 	}
 }
@@ -89,14 +87,24 @@ func (m *Counts) Method(name string) *Method { return m.methods[name] }
 // Start counts a call that begins.
 func (c *Method) Start() { c.started.Add(1) }
 
-// Receive counts a message of a stream that was received.
-func (c *Method) Receive() { c.received.Add(1) }
+// Receive counts a message of a stream that was received, or that failed although the client has not left.
+func (c *Method) Receive(err error, left bool) { c.passed(&c.received, "receive", err, left) }
 
-// Send counts a message of a stream that was sent.
-func (c *Method) Send() { c.sent.Add(1) }
+// Send counts a message of a stream that was sent, or that failed although the client has not left.
+func (c *Method) Send(err error, left bool) { c.passed(&c.sent, "send", err, left) }
 
-// End counts a call that has ended, with the status of err.
-func (c *Method) End(err error) {
+func (c *Method) passed(n *atomic.Int64, direction string, err error, left bool) {
+	switch {
+	case err == nil:
+		n.Add(1)
+	case !left && !errors.Is(err, io.EOF):
+		c.fails(direction)
+	}
+}
+
+// End counts a call that has ended, with the status of err. It took that long. req is nil for a stream.
+func (c *Method) End(req any, err error, took time.Duration) {
+	c.took(req, err, took)
 	code := status.Code(err)
 	if int(code) >= len(c.handled) {
 		code = codes.Unknown

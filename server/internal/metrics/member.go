@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"go.etcd.io/etcd/api/v3/version"
+	"go.etcd.io/etcd/pkg/v3/runtime"
 
 	"github.com/braidlog/braid/internal/sys"
 )
@@ -42,11 +43,26 @@ var ofMember = newTable(nil,
 		func(v *View) float64 { return float64(v.ClientIn) }),
 	counter("etcd_network_client_grpc_sent_bytes_total", "The total number of bytes sent to grpc clients.",
 		func(v *View) float64 { return float64(v.ClientOut) }),
+	gauge("etcd_disk_wal_write_bytes_total", "Total number of bytes written in WAL.",
+		func(v *View) float64 { return float64(v.Log.Log.Bytes) }),
+	gauge("os_fd_used", "The number of used file descriptors.",
+		func(*View) float64 { return descriptors(runtime.FDUsage) }),
+	gauge("os_fd_limit", "The file descriptor limit.",
+		func(*View) float64 { return descriptors(runtime.FDLimit) }),
 	gauge("braid_client_connections", "Connections of clients that are open.",
 		func(v *View) float64 { return float64(v.Connections) }),
 	gauge("braid_client_connections_limit", "How many connections of clients may be open; others wait.",
 		func(v *View) float64 { return float64(v.ConnectionLimit) }),
 )
+
+// descriptors is a number of descriptors; 0: the system does not tell it.
+func descriptors(read func() (uint64, error)) float64 {
+	n, err := read()
+	if err != nil {
+		return 0
+	}
+	return float64(n)
+}
 
 // ofLog are metrics of the disk of the log.
 var ofLog = newTable(nil,
@@ -125,6 +141,15 @@ var (
 		"Bytes waiting to be sent to a member.", "to")
 )
 
+// Feature is a feature of etcd that can be turned on and off there. Stage is ALPHA, BETA or "".
+type Feature struct {
+	Name, Stage string
+	On          bool
+}
+
+var features = newFamily(prometheus.GaugeValue, "etcd_server_feature_enabled",
+	"Whether or not a feature is enabled. 1 is enabled, 0 is not.", "name", "stage")
+
 // collectMember reads the state of the member as a whole.
 func collectMember(v *View, emit Emit) {
 	ofMember.collect(v, emit)
@@ -132,6 +157,9 @@ func collectMember(v *View, emit Emit) {
 	ofBodies.collect(v, emit)
 	emit(memberID, 1, v.ID.String())
 	emit(memberVersion, 1, version.Version)
+	for _, f := range v.Features {
+		emit(features, truth(f.On), f.Name, f.Stage)
+	}
 	learners := 0
 	for i := range v.Log.Members {
 		if v.Log.Members[i].Learner && !v.Log.Members[i].Joining {

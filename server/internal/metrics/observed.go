@@ -1,0 +1,147 @@
+package metrics
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/etcdserver/txn"
+)
+
+// observed are the metrics that change as things happen, because they have a value for each set of labels that is not
+// known before, or a distribution.
+type observed struct {
+	trips     *prometheus.HistogramVec // by member
+	requests  *prometheus.HistogramVec // by type and success
+	handling  *prometheus.HistogramVec // by method; nil: not extensive
+	health    *prometheus.GaugeVec     // by type and name of the check
+	checked   *prometheus.CounterVec   // the same and status
+	promoted  prometheus.Counter
+	refused   *prometheus.CounterVec // promotions by reason
+	streaming *prometheus.CounterVec // failures by direction and API
+}
+
+func newObserved(extensive bool) *observed {
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	times := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	o := &observed{
+		trips: times("etcd_network_peer_round_trip_time_seconds", "Round-Trip-Time histogram between peers",
+			prometheus.ExponentialBuckets(0.0001, 2, 16), "To"),
+		requests: times("etcd_server_request_duration_seconds", "Response latency distribution in seconds for each type.",
+			prometheus.ExponentialBuckets(0.001, 2, 14), "type", "success"),
+		health: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "etcd_server_healthcheck",
+			Help: "The result of each kind of healthcheck."}, []string{"type", "name"}),
+		checked: counters("etcd_server_healthchecks_total", "The total number of each kind of healthcheck.",
+			"type", "name", "status"),
+		promoted: prometheus.NewCounter(prometheus.CounterOpts{Name: "etcd_server_learner_promote_successes",
+			Help: "The total number of successful learner promotions while this member is leader."}),
+		refused: counters("etcd_server_learner_promote_failures", "The total number of failed learner promotions (likely "+
+			"learner not ready) while this member is leader.", "Reason"),
+		streaming: counters("etcd_network_server_stream_failures_total",
+			"The total number of stream failures from the local server.", "Type", "API"),
+	}
+	if extensive {
+		o.handling = times("grpc_server_handling_seconds", "Histogram of response latency (seconds) of gRPC that had been "+
+			"application-level handled by the server.", prometheus.DefBuckets, methodLabels...)
+	}
+	return o
+}
+
+// collectors are all of them.
+func (o *observed) collectors() []prometheus.Collector {
+	all := []prometheus.Collector{o.trips, o.requests, o.health, o.checked, o.promoted, o.refused, o.streaming}
+	if o.handling != nil {
+		all = append(all, o.handling)
+	}
+	return all
+}
+
+// Trip counts a round trip to another member, as its id is written.
+func (m *Counts) Trip(to string, took time.Duration) {
+	m.observed.trips.WithLabelValues(to).Observe(took.Seconds())
+}
+
+// Checked counts a health check of a type, "livez" or "readyz", by its outcome.
+func (m *Counts) Checked(kind, name string, err error) {
+	status := "success"
+	if err != nil {
+		status = "error"
+	}
+	m.observed.health.WithLabelValues(kind, name).Set(truth(err == nil))
+	m.observed.checked.WithLabelValues(kind, name, status).Inc()
+}
+
+// Promoted counts an attempt to make a learner a voter, by the leader.
+func (m *Counts) Promoted(err error) {
+	if err != nil {
+		m.observed.refused.WithLabelValues(err.Error()).Inc()
+		return
+	}
+	m.observed.promoted.Inc()
+}
+
+// requestTypes are the calls of which etcd measures how long they took, as it calls them.
+var requestTypes = map[string]string{
+	"Range": "Range", "Put": "Put", "DeleteRange": "DeleteRange", "Txn": "Txn", "Compact": "Compaction",
+	"LeaseGrant": "LeaseGrant", "LeaseRevoke": "LeaseRevoke", "Alarm": "Alarm", "Authenticate": "Authenticate",
+	"AuthEnable": "AuthEnable", "AuthDisable": "AuthDisable", "AuthStatus": "AuthStatus", "UserAdd": "AuthUserAdd",
+	"UserDelete": "AuthUserDelete", "UserChangePassword": "AuthUserChangePassword", "UserGrantRole": "AuthUserGrantRole",
+	"UserGet": "AuthUserGet", "UserList": "AuthUserList", "UserRevokeRole": "AuthUserRevokeRole",
+	"RoleAdd": "AuthRoleAdd", "RoleGrantPermission": "AuthRoleGrantPermission", "RoleGet": "AuthRoleGet",
+	"RoleList": "AuthRoleList", "RoleRevokePermission": "AuthRoleRevokePermission", "RoleDelete": "AuthRoleDelete",
+}
+
+// method makes the counter of a method.
+func (o *observed) method(service, name, kind string) *Method {
+	m := &Method{observed: o, service: service, method: name, kind: kind}
+	if o.handling != nil {
+		m.handling = o.handling.WithLabelValues(kind, service, name)
+	}
+	if of := requestTypes[name]; of != "" && strings.HasPrefix(service, "etcdserverpb.") {
+		m.times, m.reads = o.durations(of), o.durations("ReadonlyTxn")
+	}
+	return m
+}
+
+// durations are where the times of a method go: of calls that failed, and of others.
+type durations [2]prometheus.Observer
+
+func (o *observed) durations(kind string) *durations {
+	d := &durations{}
+	for i := range d {
+		d[i] = o.requests.WithLabelValues(kind, strconv.FormatBool(i == 1))
+	}
+	return d
+}
+
+// took counts how long a call took. req is nil for a stream.
+func (c *Method) took(req any, err error, took time.Duration) {
+	if c.handling != nil {
+		c.handling.Observe(took.Seconds())
+	}
+	if c.times == nil {
+		return
+	}
+	to := c.times
+	if r, ok := req.(*pb.TxnRequest); ok && txn.IsTxnReadonly(r) {
+		to = c.reads
+	}
+	to[int(truth(err == nil))].Observe(took.Seconds())
+}
+
+// streams are the APIs whose failures etcd counts, by method.
+var streams = map[string]string{"Watch": "watch", "LeaseKeepAlive": "lease-keepalive"}
+
+// fails counts a message of a stream that was not received or sent.
+func (c *Method) fails(direction string) {
+	if api := streams[c.method]; api != "" && strings.HasPrefix(c.service, "etcdserverpb.") {
+		c.observed.streaming.WithLabelValues(direction, api).Inc()
+	}
+}

@@ -1,0 +1,69 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// slowRequests logs requests that take long, one a second at most, so that a member that is slow is not slower because
+// it logs. It is safe for concurrent use.
+type slowRequests struct {
+	logger  *slog.Logger
+	above   time.Duration
+	last    atomic.Int64 // when one was logged, in nanoseconds
+	unnamed atomic.Int64 // how many were not logged since
+}
+
+// note logs a request that took longer than it should, without its values.
+func (s *slowRequests) note(ctx context.Context, method string, req any, err error, began time.Time,
+	took time.Duration) {
+	if took <= s.above {
+		return
+	}
+	now, last := began.Add(took).UnixNano(), s.last.Load()
+	if now-last < time.Second.Nanoseconds() || !s.last.CompareAndSwap(last, now) {
+		s.unnamed.Add(1)
+		return
+	}
+	args := []any{"method", method, "took", took.Round(time.Millisecond), "above", s.above}
+	if p, ok := peer.FromContext(ctx); ok {
+		args = append(args, "client", p.Addr.String())
+	}
+	if m, ok := req.(proto.Message); ok {
+		args = append(args, "bytes", proto.Size(m))
+	}
+	if key := firstKey(req); key != nil {
+		args = append(args, "key", string(key))
+	}
+	if err != nil {
+		args = append(args, "err", err)
+	}
+	if n := s.unnamed.Swap(0); n > 0 {
+		args = append(args, "others", n)
+	}
+	s.logger.Warn("request took long", args...)
+}
+
+// firstKey is the key that a request names first; nil: it names none.
+func firstKey(req any) []byte {
+	switch r := req.(type) {
+	case *pb.RangeRequest:
+		return r.Key
+	case *pb.PutRequest:
+		return r.Key
+	case *pb.DeleteRangeRequest:
+		return r.Key
+	case *pb.TxnRequest:
+		for _, c := range r.Compare {
+			return c.Key
+		}
+	}
+	return nil
+}
