@@ -168,24 +168,18 @@ func shapes(v *View, now shape) []shape {
 		together, spread = now.instances, max(now.instances, len(v.Members))
 	}
 	spread = min(spread, protocol.MaxInstances)
-	coded := shape{protocol: craft, code: true, instances: 1}
-	if len(v.Members) == 3 {
-		coded.k = 2 // by default three members cut nothing
-	} else if now.code {
-		coded.k = now.k
+	all := []shape{now, now.regrouped(), {protocol: raft, instances: 1}}
+	cuts := cuts(len(v.Members), &now)
+	for _, k := range cuts {
+		all = append(all, shape{protocol: craft, code: true, k: k, instances: 1})
 	}
-	all := []shape{
-		now,
-		now.regrouped(),
-		{protocol: raft, instances: 1},
-		coded,
-		{protocol: niagara, instances: together},
-		{protocol: niagara, instances: spread, spread: true},
-		{protocol: niagara, instances: spread, spread: true, code: true, k: coded.k},
-		{protocol: lcr, lanes: true, instances: 1},
-		{protocol: multiPaxos, instances: 1},
-		{protocol: iss, instances: 1},
+	all = append(all, shape{protocol: niagara, instances: together},
+		shape{protocol: niagara, instances: spread, spread: true})
+	for _, k := range cuts {
+		all = append(all, shape{protocol: niagara, instances: spread, spread: true, code: true, k: k})
 	}
+	all = append(all, shape{protocol: lcr, lanes: true, instances: 1}, shape{protocol: multiPaxos, instances: 1},
+		shape{protocol: iss, instances: 1})
 	out := all[:1]
 	for _, s := range all[1:] {
 		if !slices.Contains(out, s) {
@@ -193,6 +187,20 @@ func shapes(v *View, now shape) []shape {
 		}
 	}
 	return out
+}
+
+// cuts are the values of setting code-k that are compared: the active one, the default, and the most. With that each
+// fragment is smaller, and all members have to acknowledge it.
+func cuts(members int, now *shape) []int {
+	most := members/2 + 1
+	all := []int{0, most}
+	if members == 3 {
+		all = all[1:] // by default three members cut nothing
+	}
+	if now.code && !slices.Contains(all, now.k) {
+		all = append([]int{now.k}, all...)
+	}
+	return all
 }
 
 // excluded says why a shape is not possible or not allowed now; "": it is. The active one is never excluded.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/internal/mutant"
@@ -41,8 +42,8 @@ type Fitter struct {
 
 // Patience are the times of a fitter. Those that are 0 have their defaults.
 type Patience struct {
-	// Lasts is for how long a gain lasts without a break before the change is made, for how long a new leader watches
-	// first, and for how long a change is measured; 10 s.
+	// Lasts is for how long a gain of 20 % lasts without a break before the change is made, for how long a new leader
+	// watches first, and for how long a change is measured; 10 s.
 	Lasts  time.Duration
 	Waits  time.Duration // after a change: until it is measured, and another one may be made; 30 s
 	Avoids time.Duration // for how long what was taken back is not tried again, the first time; 10 min
@@ -79,7 +80,8 @@ type state struct {
 type lasting struct {
 	key   string
 	since time.Duration
-	seen  bool // in this step
+	seen  time.Duration // the last step in which it did
+	lost  float64       // seconds of throughput that were lost by not having it: a half of each at twice the throughput
 }
 
 // Step takes in what is known now. It is called once a second on the member that leads the global log; a member that
@@ -168,7 +170,7 @@ func (f *Fitter) waits(v *View, w *wanted) string {
 	case gone != "" && !w.wish.Restores && f.Mutant != MutantAnyMember:
 		return gone + " is missing"
 	case v.Now-since < w.patience:
-		return fmt.Sprintf("it holds for %s of %s", left(v.Now-since), w.patience)
+		return fmt.Sprintf("it holds for %s of %s", left(v.Now-since), w.patience.Round(time.Second))
 	}
 	return ""
 }
@@ -205,35 +207,55 @@ func (f *Fitter) rest(v *View) (left time.Duration) {
 
 // last is since when a key lasts.
 func (f *Fitter) last(key string, now time.Duration) time.Duration {
-	for i := range f.lasting {
-		if f.lasting[i].key == key {
-			return f.lasting[i].since
-		}
+	if l := f.held(key); l != nil {
+		return l.since
 	}
 	return now
 }
 
-// hold notes that something holds now.
-func (f *Fitter) hold(key string, now time.Duration) {
+// held is what is known of a key that lasts; nil: it does not.
+func (f *Fitter) held(key string) *lasting {
 	for i := range f.lasting {
 		if f.lasting[i].key == key {
-			f.lasting[i].seen = true
-			return
+			return &f.lasting[i]
 		}
 	}
-	f.lasting = append(f.lasting, lasting{key: key, since: now, seen: true})
+	return nil
+}
+
+// hold notes that something holds now, which would gain as much; 0: that is not what it is for.
+func (f *Fitter) hold(key string, now time.Duration, gain float64) {
+	l := f.held(key)
+	if l == nil {
+		f.lasting = append(f.lasting, lasting{key: key, since: now, seen: now})
+		return
+	}
+	l.lost += (now - l.seen).Seconds() * lostBy(gain)
+	l.seen = now
+}
+
+// lostBy is the part of the possible throughput that is lost without a change that gains as much.
+func lostBy(gain float64) float64 {
+	if gain <= 1 {
+		return 0
+	}
+	return 1 - 1/gain
+}
+
+// patience is for how long a gain lasts before the change is made: until as much is lost as by a gain of leastGain in
+// the usual time, but half of that at least.
+func (f *Fitter) patience(key string, gain float64, now time.Duration) time.Duration {
+	lasts, lasted, lost := f.Patience.lasts(), time.Duration(0), 0.0
+	if l := f.held(key); l != nil {
+		lasted, lost = now-l.since, l.lost
+	}
+	left := max(0, lasts.Seconds()*lostBy(leastGain)-lost)
+	return max(lasts/2, lasted+time.Duration(share(left, lostBy(gain))*float64(time.Second)))
 }
 
 // release drops what does not hold any more.
-func (f *Fitter) release() {
-	kept := f.lasting[:0]
-	for _, l := range f.lasting {
-		if l.seen {
-			l.seen = false
-			kept = append(kept, l)
-		}
-	}
-	f.lasting = kept
+func (f *Fitter) release(now time.Duration) {
+	f.lasting = slices.DeleteFunc(f.lasting, func(l lasting) bool { return l.seen != now })
 }
 
 // announce fills in the event of a wish, once, and notes that it is carried out.
@@ -263,8 +285,9 @@ func (f *Fitter) announce(v *View, w *wanted, d *Decision) {
 // issue notes that a wish is carried out now.
 func (f *Fitter) issue(v *View, w *wanted, name string) {
 	f.issued = &issued{at: v.Now, shape: w.shape, leader: w.wish.Leader, from: f.shape, called: name,
-		promised: w.wish.Gain, takesBack: w.wish.TakesBack, restores: w.wish.Restores, before: f.mean(),
-		key: w.shape.key()}
+		promised: w.wish.Gain, takesBack: w.wish.TakesBack, restores: w.wish.Restores,
+		before: f.meanSince(f.last(w.key, v.Now)),
+		key:    w.shape.key()}
 	if m := f.load.ailing(); m != nil {
 		f.issued.ailing = m.ID
 	}

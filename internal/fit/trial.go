@@ -164,19 +164,30 @@ func (f *Fitter) learnedBy(l *load) []float64 {
 }
 
 // mean is that of the newest samples.
-func (f *Fitter) mean() (s sample) {
-	n := float64(len(f.recent))
+func (f *Fitter) mean() sample { return mean(f.recent) }
+
+// meanSince is that of the samples from a time on: those before may be of another load.
+func (f *Fitter) meanSince(at time.Duration) sample {
+	first := slices.IndexFunc(f.recent, func(s sample) bool { return s.at >= at })
+	if first < 0 {
+		return sample{}
+	}
+	return mean(f.recent[first:])
+}
+
+func mean(recent []sample) (s sample) {
+	n := float64(len(recent))
 	if n == 0 {
 		return s
 	}
-	for _, r := range f.recent {
+	for _, r := range recent {
 		s.rate, s.inside = s.rate+r.rate/n, s.inside+r.inside/n
 		s.body, s.blind = s.body+r.body/n, s.blind+r.blind/n
 	}
-	last := f.recent[len(f.recent)-1]
+	last := recent[len(recent)-1]
 	for i := range last.by {
 		p := part{id: last.by[i].id}
-		for _, r := range f.recent {
+		for _, r := range recent {
 			for _, q := range r.by {
 				if q.id == p.id {
 					p.inside += q.inside / n
@@ -231,7 +242,11 @@ func (f *Fitter) follow(v *View) {
 		return
 	}
 	if now != f.shape && f.load.ailing() == nil { // with a member that is slow it says little of other times
-		f.past = append(tail(f.past, 7), past{f.shape, leaderOf(v), v.Now, f.mean()})
+		before := f.mean()
+		if ours {
+			before = f.issued.before
+		}
+		f.past = append(tail(f.past, 7), past{f.shape, leaderOf(v), v.Now, before})
 	}
 	f.trial = nil
 	if ours && f.issued.measurable() {

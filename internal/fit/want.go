@@ -13,15 +13,15 @@ func (f *Fitter) want(v *View, all []option) (w *wanted, event string) {
 		f.lasting = nil
 		return nil, ""
 	}
-	defer f.release()
+	defer f.release(v.Now)
 	for i := range all[1:] {
 		if o := &all[1+i]; o.Excluded == "" && o.gain > leastGain {
-			f.hold(o.key(leaderOf(v)), v.Now)
+			f.hold(o.key(leaderOf(v)), v.Now, o.gain)
 		}
 	}
 	if w = f.restore(v, all); w == nil {
 		if w, event = f.judge(v); w != nil {
-			f.hold(w.key, v.Now)
+			f.hold(w.key, v.Now, 0)
 		}
 		if w != nil || event != "" {
 			return w, event
@@ -35,7 +35,7 @@ func (f *Fitter) want(v *View, all []option) (w *wanted, event string) {
 		w = f.idle(v, all)
 	}
 	if w != nil {
-		f.hold(w.key, v.Now)
+		f.hold(w.key, v.Now, 0)
 	}
 	return w, ""
 }
@@ -46,7 +46,8 @@ func (f *Fitter) gain(v *View, all []option) *wanted {
 	if o == nil {
 		return nil
 	}
-	return f.wanted(v, o, o.key(leaderOf(v)), f.Patience.lasts(), f.reason(all, o))
+	key := o.key(leaderOf(v))
+	return f.wanted(v, o, key, f.patience(key, o.gain, v.Now), f.reason(all, o))
 }
 
 func (f *Fitter) wanted(v *View, o *option, key string, patience time.Duration, reason string) *wanted {
