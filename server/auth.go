@@ -3,9 +3,6 @@ package server
 import (
 	"context"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
@@ -124,8 +121,8 @@ func (a *authService) AuthStatus(ctx context.Context, _ *pb.AuthStatusRequest) (
 
 // UserAdd implements pb.AuthServer.
 func (a *authService) UserAdd(ctx context.Context, r *pb.AuthUserAddRequest) (*pb.AuthUserAddResponse, error) {
-	if r.GetOptions().GetNoPassword() && (r.Password != "" || r.HashedPassword != "") {
-		return nil, status.Error(codes.InvalidArgument, "etcdserver: a user without a password was given one")
+	if r.GetOptions().GetNoPassword() {
+		r.Password, r.HashedPassword = "", "" // etcd takes no notice of them; the log should not have them
 	}
 	resp, err := propose[*pb.AuthUserAddResponse](ctx, a.s, &pb.InternalRaftRequest{AuthUserAdd: r})
 	if err != nil {

@@ -3,14 +3,13 @@ package server
 import (
 	"maps"
 	"math"
-	"slices"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/pkg/v3/adt"
 )
 
 // Checks that need nothing but the request. They come before a request is ordered, because a write
@@ -137,12 +136,13 @@ func (b *txnBudget) checkOp(op *pb.RequestOp, maxOps, level int) error {
 
 // writesOf returns the keys that a branch may put and the ranges that it may delete, or
 // ErrGRPCDuplicateKey if it could change a key twice. The two branches of a nested
-// transaction exclude each other, so they may put the same key.
-func writesOf(ops []*pb.RequestOp) (map[string]struct{}, *ranges, error) {
-	puts, deletes := map[string]struct{}{}, &ranges{}
+// transaction exclude each other, so they may put the same key. Ranges are etcd's, as there one that ends with a zero
+// byte, at the end of all keys, is taken for one without keys here.
+func writesOf(ops []*pb.RequestOp) (map[string]struct{}, adt.IntervalTree, error) {
+	puts, deletes := map[string]struct{}{}, adt.NewIntervalTree()
 	for _, op := range ops {
 		if r := op.GetRequestDeleteRange(); r != nil {
-			deletes.add(r.Key, r.RangeEnd)
+			deletes.Insert(deleted(r), struct{}{})
 		}
 	}
 	for _, op := range ops {
@@ -161,17 +161,29 @@ func writesOf(ops []*pb.RequestOp) (map[string]struct{}, *ranges, error) {
 		if puts, err = addPuts(puts, deletes, union(thenPuts, elsePuts)); err != nil {
 			return nil, nil, err
 		}
-		deletes.addAll(thenDeletes)
-		deletes.addAll(elseDeletes)
+		deletes.Union(thenDeletes, allKeys)
+		deletes.Union(elseDeletes, allKeys)
 	}
 	for _, op := range ops {
 		if r := op.GetRequestPut(); r != nil {
-			if err := addPut(puts, deletes, string(r.Key)); err != nil {
-				return nil, nil, err
+			key := string(r.Key)
+			if _, twice := puts[key]; twice || deletes.Intersects(adt.NewStringAffinePoint(key)) {
+				return nil, nil, rpctypes.ErrGRPCDuplicateKey
 			}
+			puts[key] = struct{}{}
 		}
 	}
 	return puts, deletes, nil
+}
+
+var allKeys = adt.NewStringAffineInterval("\x00", "")
+
+// deleted is the range of a request.
+func deleted(r *pb.DeleteRangeRequest) adt.Interval {
+	if len(r.RangeEnd) == 0 {
+		return adt.NewStringAffinePoint(string(r.Key))
+	}
+	return adt.NewStringAffineInterval(string(r.Key), string(r.RangeEnd))
 }
 
 // union uses up both sets. It adds the smaller one to the larger one.
@@ -184,10 +196,11 @@ func union(a, b map[string]struct{}) map[string]struct{} {
 }
 
 // addPuts adds the keys of a nested transaction, and returns the set of both. It uses up both.
-func addPuts(puts map[string]struct{}, deletes *ranges, nested map[string]struct{}) (map[string]struct{}, error) {
-	if len(deletes.list) > 0 {
+func addPuts(puts map[string]struct{}, deletes adt.IntervalTree,
+	nested map[string]struct{}) (map[string]struct{}, error) {
+	if deletes.Len() > 0 {
 		for key := range nested {
-			if deletes.contain(key) {
+			if deletes.Intersects(adt.NewStringAffinePoint(key)) {
 				return nil, rpctypes.ErrGRPCDuplicateKey
 			}
 		}
@@ -202,72 +215,4 @@ func addPuts(puts map[string]struct{}, deletes *ranges, nested map[string]struct
 		}
 	}
 	return union(puts, nested), nil
-}
-
-func addPut(puts map[string]struct{}, deletes *ranges, key string) error {
-	if _, twice := puts[key]; twice || deletes.contain(key) {
-		return rpctypes.ErrGRPCDuplicateKey
-	}
-	puts[key] = struct{}{}
-	return nil
-}
-
-// keyRange is [from, to); to == "" means the end of all keys.
-type keyRange struct{ from, to string }
-
-// ranges is a set of key ranges that is sorted and merged when it is asked.
-type ranges struct {
-	list []keyRange
-	// tidy: list is sorted by from, and ranges neither overlap nor touch.
-	tidy bool
-}
-
-// add adds the range of a delete request: a single key if end is empty, everything from
-// key on if end is a zero byte.
-func (s *ranges) add(key, end []byte) {
-	r := keyRange{string(key), string(end)}
-	switch {
-	case len(end) == 0:
-		r.to = r.from + "\x00"
-	case len(end) == 1 && end[0] == 0:
-		r.to = ""
-	case r.to <= r.from:
-		return
-	}
-	s.list, s.tidy = append(s.list, r), false
-}
-
-func (s *ranges) addAll(o *ranges) {
-	if len(o.list) > 0 {
-		s.list, s.tidy = append(s.list, o.list...), false
-	}
-}
-
-func (s *ranges) contain(key string) bool {
-	s.merge()
-	i, found := slices.BinarySearchFunc(s.list, key, func(r keyRange, key string) int {
-		return strings.Compare(r.from, key)
-	})
-	if found {
-		return true
-	}
-	return i > 0 && (s.list[i-1].to == "" || key < s.list[i-1].to)
-}
-
-func (s *ranges) merge() {
-	if s.tidy {
-		return
-	}
-	slices.SortFunc(s.list, func(a, b keyRange) int { return strings.Compare(a.from, b.from) })
-	out := s.list[:0]
-	for _, r := range s.list {
-		if n := len(out); n > 0 && (out[n-1].to == "" || r.from <= out[n-1].to) {
-			if last := &out[n-1]; last.to != "" && (r.to == "" || r.to > last.to) {
-				last.to = r.to
-			}
-			continue
-		}
-		out = append(out, r)
-	}
-	s.list, s.tidy = out, true
 }

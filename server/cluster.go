@@ -125,12 +125,12 @@ func (c *clusterService) MemberUpdate(ctx context.Context,
 	if err := c.s.needAdmin(ctx); err != nil {
 		return nil, err
 	}
+	if c.find(r.ID) == nil {
+		return nil, rpctypes.ErrGRPCMemberNotFound
+	}
 	urls, err := types.NewURLs(r.PeerURLs)
 	if err != nil {
 		return nil, rpctypes.ErrGRPCMemberBadURLs
-	}
-	if c.find(r.ID) == nil {
-		return nil, rpctypes.ErrGRPCMemberNotFound
 	}
 	m := braid.Member{ID: braid.MemberID(r.ID), PeerURLs: urls.StringSlice()}
 	if err := c.change(ctx, braid.Change{Kind: braid.UpdateMember, Member: m}); err != nil {

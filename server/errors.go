@@ -42,7 +42,6 @@ var statuses = []struct{ err, status error }{
 	{auth.ErrRoleNotFound, rpctypes.ErrGRPCRoleNotFound},
 	{auth.ErrRoleEmpty, rpctypes.ErrGRPCRoleEmpty},
 	{auth.ErrAuthFailed, rpctypes.ErrGRPCAuthFailed},
-	{auth.ErrNoPasswordUser, rpctypes.ErrGRPCAuthFailed},
 	{auth.ErrPermissionNotGiven, rpctypes.ErrGRPCPermissionNotGiven},
 	{auth.ErrPermissionDenied, rpctypes.ErrGRPCPermissionDenied},
 	{auth.ErrRoleNotGranted, rpctypes.ErrGRPCRoleNotGranted},

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -22,6 +23,7 @@ type leaseService struct {
 
 // LeaseGrant implements pb.LeaseServer.
 func (l *leaseService) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
+	r.TTL = max(r.TTL, shortestLease(l.s.electionTimeout()))
 	resp, err := proposeSpace[*pb.LeaseGrantResponse](ctx, l.s, &pb.InternalRaftRequest{LeaseGrant: r})
 	if err != nil {
 		return nil, err
@@ -29,6 +31,9 @@ func (l *leaseService) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) 
 	resp.Header = l.s.fill(resp.Header)
 	return resp, nil
 }
+
+// shortestLease is that of etcd, in seconds: a lease outlives an election.
+func shortestLease(election time.Duration) int64 { return int64(math.Ceil(1.5 * election.Seconds())) }
 
 // LeaseRevoke implements pb.LeaseServer.
 func (l *leaseService) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {

@@ -95,7 +95,7 @@ func (m *maintenanceService) Defragment(ctx context.Context, _ *pb.DefragmentReq
 		m.s.logger.Error("defragmentation failed", "err", err)
 		return nil, toStatus(err)
 	}
-	return &pb.DefragmentResponse{Header: m.s.header(m.s.store.Revision())}, nil
+	return &pb.DefragmentResponse{}, nil // without a header, as in etcd
 }
 
 // Hash implements pb.MaintenanceServer.

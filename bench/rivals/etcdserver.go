@@ -16,6 +16,7 @@ type etcdServer struct {
 	// MaxRequestBytes and QuotaBytes are etcd's limits; 0: its defaults.
 	MaxRequestBytes uint
 	QuotaBytes      int64
+	BcryptCost      uint // 0: etcd's default
 }
 
 // run runs the member with etcd's own defaults until ctx ends.
@@ -34,6 +35,7 @@ func (m etcdServer) run(ctx context.Context) error {
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
 	c.MaxRequestBytes, c.QuotaBackendBytes = cmp.Or(m.MaxRequestBytes, c.MaxRequestBytes),
 		cmp.Or(m.QuotaBytes, c.QuotaBackendBytes)
+	c.BcryptCost = cmp.Or(m.BcryptCost, c.BcryptCost)
 	c.LogLevel, c.LogOutputs = "error", []string{"stderr"}
 	e, err := embed.StartEtcd(c)
 	if err != nil {

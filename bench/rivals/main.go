@@ -62,5 +62,6 @@ func parseEtcdServer(args []string) (*etcdServer, error) {
 	fs.UintVar(&m.MaxRequestBytes, "max-request-bytes", 0, "largest request of a client (0: etcd's default)")
 	fs.Int64Var(&m.QuotaBytes, "quota-backend-bytes", 0,
 		"size of the database above which writes are refused (0: etcd's default)")
+	fs.UintVar(&m.BcryptCost, "bcrypt-cost", 0, "cost of hashing a password (0: etcd's default)")
 	return &m, fs.Parse(args)
 }

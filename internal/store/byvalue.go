@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"slices"
+	"sort"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -76,17 +76,14 @@ func (s *values) sortRange(ctx context.Context, asked *pb.RangeRequest, r *pb.Ra
 			all[i].prefix = bytes.Clone(b[:min(len(b), sortedPrefix)])
 		}
 	}
-	var failed error
-	slices.SortStableFunc(all, func(a, b sorted) int {
-		c, err := s.compareValues(ctx, &a, &b)
-		failed = cmp.Or(failed, err)
-		if asked.SortOrder == pb.RangeRequest_DESCEND {
-			return -c
-		}
-		return c
-	})
-	if failed != nil {
-		return failed
+	by := &byValue{all: all, compare: func(a, b *sorted) (int, error) { return s.compareValues(ctx, a, b) }}
+	if asked.SortOrder == pb.RangeRequest_DESCEND {
+		sort.Sort(sort.Reverse(by))
+	} else {
+		sort.Sort(by)
+	}
+	if by.err != nil {
+		return by.err
 	}
 	if asked.Limit > 0 && int64(len(all)) > asked.Limit {
 		all, r.More = all[:asked.Limit], true
@@ -100,6 +97,26 @@ func (s *values) sortRange(ctx context.Context, asked *pb.RangeRequest, r *pb.Ra
 		}
 	}
 	return nil
+}
+
+// byValue is sorted by the same algorithm as in etcd, which decides in which order keys with equal values come.
+type byValue struct {
+	all     []sorted
+	compare func(a, b *sorted) (int, error)
+	err     error // the first one
+}
+
+// Len implements sort.Interface.
+func (b *byValue) Len() int { return len(b.all) }
+
+// Swap implements sort.Interface.
+func (b *byValue) Swap(i, j int) { b.all[i], b.all[j] = b.all[j], b.all[i] }
+
+// Less implements sort.Interface.
+func (b *byValue) Less(i, j int) bool {
+	c, err := b.compare(&b.all[i], &b.all[j])
+	b.err = cmp.Or(b.err, err)
+	return c < 0
 }
 
 // compareValues compares two values, by their beginnings if that is enough.

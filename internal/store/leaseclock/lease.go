@@ -1,9 +1,6 @@
 package leaseclock
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // state is what was decided about a lease. Transitions:
 //
@@ -101,7 +98,7 @@ func (l *Lease) expiryInTerm(now time.Time, extension, grace time.Duration) time
 	return expiry
 }
 
-// seconds never exceeds the range of a Duration: leases may be that long.
-func seconds(n int64) time.Duration {
-	return time.Duration(min(n, math.MaxInt64/int64(2*time.Second))) * time.Second
-}
+// longest is the longest lease of etcd, in seconds. A Duration has seven years more.
+const longest = 9_000_000_000
+
+func seconds(n int64) time.Duration { return time.Duration(min(n, longest)) * time.Second }
