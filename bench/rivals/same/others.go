@@ -35,7 +35,8 @@ func (g *generator) members() *request {
 		return unary[pb.MemberPromoteResponse](pb.Cluster_MemberPromote_FullMethodName, &pb.MemberPromoteRequest{ID: 12345})
 	case 3:
 		return unary[pb.MemberUpdateResponse](pb.Cluster_MemberUpdate_FullMethodName,
-			&pb.MemberUpdateRequest{ID: 12345, PeerURLs: []string{oneOf(g, "http://10.0.0.1:1", "10.0.0.1:1", "", "http://x/path")}})
+			&pb.MemberUpdateRequest{ID: 12345, PeerURLs: []string{oneOf(g, "http://10.0.0.1:1", "10.0.0.1:1", "",
+				"http://x/path")}})
 	}
 	return unary[pb.MoveLeaderResponse](pb.Maintenance_MoveLeader_FullMethodName, &pb.MoveLeaderRequest{TargetID: 12345})
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
@@ -23,7 +25,7 @@ var (
 	seed       = flag.Uint64("seed", 1, "of the random requests")
 )
 
-// Sizes of values: large is what braid keeps beside its database.
+// Sizes of values. Of those up to large, braid keeps some outside of its database.
 const (
 	small = 10_000
 	large = 200_000
@@ -60,13 +62,25 @@ func build(t *testing.T, dir string) string {
 	return program
 }
 
-// serve starts servers that end with the test, and returns where the first one serves clients.
+// serve starts servers that end with the test, and returns where the leader serves clients: others answer questions
+// about leaders in another way.
 func serve(t *testing.T, program string, kind bench.ServerKind, nodes int) string {
 	t.Helper()
 	s, err := bench.StartServers(t.Context(), program, kind, nodes, t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
-	return s.Endpoints[0]
+	for _, endpoint := range s.Endpoints {
+		conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		require.NoError(t, err)
+		st, err := pb.NewMaintenanceClient(conn).Status(t.Context(), &pb.StatusRequest{})
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+		if st.Leader == st.Header.MemberId {
+			return endpoint
+		}
+	}
+	t.Fatal("no member leads")
+	return ""
 }
 
 // comparison is one run.

@@ -12,7 +12,7 @@ const (
 	password = "p"
 )
 
-// stranger is the "user" of requests whose token nobody has.
+// stranger stands for a user in requests with a token that is not valid.
 const stranger = "a token that nobody has"
 
 func (g *generator) user() string {

@@ -40,8 +40,8 @@ func (p *pair) watched(r *pb.WatchCreateRequest, until int64) (difference string
 	<-done
 	for i, err := range errs {
 		if err != nil {
-			return "", 0, fmt.Errorf("%s: watch {%s} up to %d: %w, after %q", p.sides[i].name, prototext.MarshalOptions{}.Format(r),
-				until, err, got[i])
+			return "", 0, fmt.Errorf("%s: watch {%s} up to %d: %w, after %q", p.sides[i].name,
+				prototext.MarshalOptions{}.Format(r), until, err, got[i])
 		}
 	}
 	if !slices.Equal(got[0], got[1]) {
