@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,4 +176,32 @@ func TestHealthAndReflection(t *testing.T) {
 	}
 	require.Contains(t, names, "etcdserverpb.KV")
 	require.Contains(t, names, "v3lockpb.Lock")
+}
+
+// TestStartDefragments: only if that frees enough.
+func TestStartDefragments(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	for i := range 200 {
+		_, err := f.client.Put(ctx, fmt.Sprint(i), strings.Repeat("v", 10_000))
+		require.NoError(t, err)
+	}
+	all, err := f.client.Delete(ctx, "", clientv3.WithFromKey())
+	require.NoError(t, err)
+	_, err = f.client.Compact(ctx, all.Header.Revision, clientv3.WithCompactPhysical())
+	require.NoError(t, err)
+	eventually(t, "free pages", func() bool {
+		_, err := f.client.Put(ctx, "k", "v") // the pages become free with a later commit
+		require.NoError(t, err)
+		return f.store.DBSize()-f.store.DBSizeInUse() > 1<<20
+	})
+	before := f.store.DBSize()
+	for _, least := range []int64{0, 1 << 30} {
+		f.cfg.DefragmentBytes = least
+		f.defragment()
+		require.Equal(t, before, f.store.DBSize())
+	}
+	f.cfg.DefragmentBytes = 1 << 20
+	f.defragment()
+	require.Less(t, f.store.DBSize(), before-1<<20)
 }

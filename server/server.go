@@ -58,6 +58,18 @@ type Server struct {
 	compactor v3compactor.Compactor // nil if history is kept
 }
 
+// defragment makes the database smaller before anything uses it, if that frees enough. It may fail for lack of space.
+func (s *Server) defragment() {
+	free := s.store.DBSize() - s.store.DBSizeInUse()
+	if s.cfg.DefragmentBytes <= 0 || free < s.cfg.DefragmentBytes || s.store.Damage().Err() != nil {
+		return
+	}
+	s.logger.Info("defragmenting the database", "bytes", free)
+	if err := s.store.Defragment(context.Background()); err != nil {
+		s.logger.Error("defragmentation failed", "err", err)
+	}
+}
+
 // services are those of etcd's API, and a client for those that etcd makes of others.
 type services struct {
 	kv          *kvService
@@ -169,6 +181,7 @@ func (s *Server) open() error {
 		return fmt.Errorf("server: open the store: %w", err)
 	}
 	s.store = st
+	s.defragment()
 	s.asker = &asker{id: s.id, timeout: s.timeout, started: s.started, stopping: s.stopping, serve: s.serveAsked}
 	s.cfg.Node.Answer = s.asker.answer
 	s.log, err = s.cfg.openLog(s.cfg.Node, &machine{store: st})

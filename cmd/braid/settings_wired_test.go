@@ -82,10 +82,12 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		"listen-client-http-urls": "http://127.0.0.4:0", "host-whitelist": "a", "cors": "https://a.example.com",
 		"enable-pprof": "true", "grpc-keepalive-min-time": "7s", "grpc-keepalive-interval": "7s",
 		"grpc-keepalive-timeout": "7s",
-		"metrics":                "extensive", "warning-apply-duration": "7s", "warning-unary-request-duration": "7s",
+		"backend-batch-interval": "7s", "backend-batch-limit": "7", "backend-bbolt-freelist-type": "array",
+		"compaction-batch-limit": "7", "compaction-sleep-interval": "7s", "bootstrap-defrag-threshold-megabytes": "7",
+		"metrics": "extensive", "warning-apply-duration": "7s", "warning-unary-request-duration": "7s",
 	}
 	elsewhere := []string{
-		"config-file", "log-level", "log-format", "gc-percent", "memory-limit-bytes", // of the process
+		"config-file", "log-level", "log-format", "gc-percent", "memory-limit-bytes", "memory-mlock", // of the process
 		"log-outputs", "enable-log-rotation", "log-rotation-config-json", // serve_log_test.go
 		"auto-tls", "peer-auto-tls", // tls_linux_test.go
 		"feature-gates",                 // warns: package settings

@@ -54,7 +54,6 @@ const (
 	noDiscovery = "there is no discovery: give --initial-cluster, or --join"
 	noV2        = "there is no v2"
 	noTracing   = "there is no tracing"
-	ownCommits  = "the store decides itself when it commits to the database"
 )
 
 // foreignFlags are those of etcd 3.7, and some earlier ones that manifests still have.
@@ -105,14 +104,6 @@ func ignoredFlags() []*foreign {
 		{name: "socket-reuse-address", isBool: true, harmless: "true", why: "addresses of ended processes are always reused"},
 		{name: "raft-read-timeout", why: "links between members have timeouts of their own"},
 		{name: "raft-write-timeout", why: "links between members have timeouts of their own"},
-		{name: "memory-mlock", isBool: true, harmless: "false", why: "memory is not locked"},
-
-		{name: "backend-bbolt-freelist-type", why: ownCommits},
-		{name: "backend-batch-interval", why: ownCommits},
-		{name: "backend-batch-limit", why: ownCommits},
-		{name: "bootstrap-defrag-threshold-megabytes", why: "defragment with braid ctl defrag"},
-		{name: "compaction-batch-limit", why: "compaction yields to writes by itself"},
-		{name: "compaction-sleep-interval", why: "compaction yields to writes by itself"},
 	}
 	for _, name := range []string{"srv-name", "fallback", "proxy", "dial-timeout", "request-timeout", "keepalive-time",
 		"keepalive-timeout", "insecure-transport",

@@ -68,11 +68,14 @@ func TestVariablesOfCharts(t *testing.T) {
 // TestEarlierNames: etcd 3.7 has many flags of 3.5 and 3.6 without "experimental-", and the present name wins.
 func TestEarlierNames(t *testing.T) {
 	s, err := load([]string{"--experimental-max-learners=2", "--experimental-compaction-batch-limit=100",
-		"--experimental-memory-mlock"}, "ETCD_COMPACT_HASH_CHECK_TIME=2m", "ETCD_EXPERIMENTAL_COMPACT_HASH_CHECK_TIME=3m")
+		"--experimental-memory-mlock", "--experimental-snapshot-catchup-entries=7"},
+		"ETCD_COMPACT_HASH_CHECK_TIME=2m", "ETCD_EXPERIMENTAL_COMPACT_HASH_CHECK_TIME=3m")
 	require.NoError(t, err)
 	require.Equal(t, 2, s.MaxLearners)
 	require.Equal(t, 2*time.Minute, s.CompactHashCheckTime)
-	require.Equal(t, []string{"--compaction-batch-limit", "--memory-mlock"}, nothing(s))
+	require.Equal(t, 100, s.CompactionLimit)
+	require.True(t, s.LockMemory)
+	require.Equal(t, []string{"--snapshot-catchup-entries"}, nothing(s))
 	_, err = load([]string{"--experimental-nonsense=1"})
 	require.ErrorContains(t, err, "unknown flag")
 	_, err = load([]string{"--proxy=on"})

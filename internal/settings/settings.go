@@ -41,6 +41,7 @@ type Settings struct {
 	Log
 	Access
 	Monitor
+	Database
 	Output
 
 	SnapshotBytes           int
@@ -59,6 +60,7 @@ type Settings struct {
 	EnableGRPCGateway       bool
 	GCPercent               int
 	MemoryLimit             int64 // 0: half of the machine's
+	LockMemory              bool  // keep it from being swapped out
 	MaxLearners             int
 	gates                   string
 	advertises              bool // AdvertiseClient was given
@@ -102,6 +104,7 @@ func (s *Settings) Flags(f *pflag.FlagSet) {
 	s.Log.Flags(f)
 	s.Access.flags(f)
 	s.Monitor.flags(f)
+	s.Database.flags(f)
 	s.Output.flags(f)
 	s.processFlags(f)
 	s.foreignFlags(f)
@@ -202,6 +205,7 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 func (s *Settings) processFlags(f *pflag.FlagSet) {
 	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent, up to 256 "+
 		"MiB or the live heap if that is more; the variable GOGC wins")
+	f.BoolVar(&s.LockMemory, "memory-mlock", false, "keep all memory of the process from being swapped out (Linux)")
 	f.Int64Var(&s.MemoryLimit, "memory-limit-bytes", 0,
 		"heap above which garbage is collected more often (0: half of the machine's memory); GOMEMLIMIT wins")
 }

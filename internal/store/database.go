@@ -64,6 +64,9 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	config.BatchLimit = o.BackendBatchLimit
 	config.BatchInterval = o.BackendBatchInterval
 	config.BackendFreelistType = bolt.FreelistMapType
+	if o.ArrayFreelist {
+		config.BackendFreelistType = bolt.FreelistArrayType
+	}
 	config.UnsafeNoFsync = o.NoSync
 	config.Timeout = openTimeout
 	space := &filespace.Space{Path: path}
