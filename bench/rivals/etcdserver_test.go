@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -120,7 +123,7 @@ func TestKVRemovesItsKeys(t *testing.T) {
 // etcdFlagsFile lists etcd's flags with their defaults, for the test that compares braid's flags with them.
 const etcdFlagsFile = "../../internal/settings/testdata/etcd-flags"
 
-var rewrite = flag.Bool("rewrite", false, "write the list of etcd's flags")
+var rewrite = flag.Bool("rewrite", false, "write the lists of etcd's flags and metrics")
 
 // TestListOfEtcdFlags: the list is that of the version of etcd that this module requires.
 func TestListOfEtcdFlags(t *testing.T) {
@@ -135,4 +138,33 @@ func TestListOfEtcdFlags(t *testing.T) {
 	data, err := os.ReadFile(etcdFlagsFile)
 	require.NoError(t, err)
 	require.Equal(t, string(data), list.String(), "go -C bench/rivals test -run TestListOfEtcdFlags . -rewrite")
+}
+
+// etcdMetricsFile lists etcd's metrics, for the test that compares braid's with them.
+const etcdMetricsFile = "../../server/internal/metrics/testdata/etcd-metrics"
+
+// TestListOfEtcdMetrics: the same of metrics. Those of its proxy, and of Go's runtime, are not in it.
+func TestListOfEtcdMetrics(t *testing.T) {
+	found := make(chan *prometheus.Desc)
+	go func() {
+		prometheus.DefaultRegisterer.(*prometheus.Registry).Describe(found)
+		close(found)
+	}()
+	name := regexp.MustCompile(`fqName: "((?:etcd|grpc_server|os_fd)_[a-z0-9_]+)"`)
+	names := []string{"grpc_server_handled_total", "grpc_server_handling_seconds", "grpc_server_msg_received_total",
+		"grpc_server_msg_sent_total", "grpc_server_started_total"} // a running server registers these
+	for d := range found {
+		if m := name.FindStringSubmatch(d.String()); m != nil && !strings.HasPrefix(m[1], "etcd_grpc_proxy_") {
+			names = append(names, m[1])
+		}
+	}
+	slices.Sort(names)
+	list := strings.Join(slices.Compact(names), "\n") + "\n"
+	if *rewrite {
+		require.NoError(t, os.MkdirAll(filepath.Dir(etcdMetricsFile), 0o755))
+		require.NoError(t, os.WriteFile(etcdMetricsFile, []byte(list), 0o644))
+	}
+	data, err := os.ReadFile(etcdMetricsFile)
+	require.NoError(t, err)
+	require.Equal(t, string(data), list, "go -C bench/rivals test -run TestListOfEtcdMetrics . -rewrite")
 }

@@ -3,15 +3,14 @@ package settings
 import (
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	_ "github.com/cockroachdb/datadriven" // for its flag -rewrite
-	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/testdoc"
 	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/setting"
 )
@@ -109,15 +108,8 @@ func yesNo(yes bool) string {
 }
 
 func TestSettingsPage(t *testing.T) {
-	const file, from, to = "../../docs/using/settings.md", "-rewrite -->\n", "\n<!-- To here. -->"
-	has, err := os.ReadFile(file)
-	require.NoError(t, err)
-	before, rest, ok := strings.Cut(string(has), from)
-	part, after, ends := strings.Cut(rest, to)
-	require.True(t, ok && ends, "%s has no place for the settings of protocols", file)
-	if flag.Lookup("rewrite").Value.String() == "true" {
-		require.NoError(t, os.WriteFile(file, []byte(before+from+page()+to+after), 0o644))
-		return
-	}
-	require.Equal(t, page(), part, "run it with -rewrite")
+	testdoc.Part(t, "../../docs/using/settings.md", page(), rewrites())
 }
+
+// rewrites reports whether flag -rewrite is given.
+func rewrites() bool { return flag.Lookup("rewrite").Value.String() == "true" }

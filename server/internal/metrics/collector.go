@@ -61,7 +61,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 // Gatherer gathers a server's own metrics and, below them, what the packages of etcd's
-// state machine keep in the process's default registry.
+// state machine keep in the process's default registry, but not those that are [Absent].
 type Gatherer struct {
 	Own     prometheus.Gatherer
 	Process prometheus.Gatherer // nil: the server's own alone
@@ -79,7 +79,7 @@ func (g Gatherer) Gather() ([]*dto.MetricFamily, error) {
 	}
 	rest, restErr := g.Process.Gather()
 	for _, f := range rest {
-		if !taken[f.GetName()] {
+		if _, absent := Absent[f.GetName()]; !absent && !taken[f.GetName()] {
 			families = append(families, f)
 		}
 	}
