@@ -38,6 +38,9 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 	if err := errors.Join(refuseEtcdData(s.DataDir), refuseForeign(s.DataDir)); err != nil {
 		return none, err
 	}
+	if err := placeLog(s.DataDir, s.WALDir); err != nil {
+		return none, err
+	}
 	if err := s.MakeCertificates(etcds); err != nil {
 		return none, err
 	}

@@ -88,6 +88,7 @@ func TestEverySettingDoesSomething(t *testing.T) {
 	}
 	elsewhere := []string{
 		"config-file", "log-level", "log-format", "gc-percent", "memory-limit-bytes", "memory-mlock", // of the process
+		"wal-dir",                                                        // waldir_test.go
 		"log-outputs", "enable-log-rotation", "log-rotation-config-json", // serve_log_test.go
 		"auto-tls", "peer-auto-tls", // tls_linux_test.go
 		"feature-gates",                 // warns: package settings

@@ -26,6 +26,7 @@ var different = map[string]string{
 	"log-outputs":             "`stderr`, `stdout` and files, not `systemd/journal`",
 	"backend-batch-limit":     "1000, not 10000",
 	"compact-hash-check-time": "always on",
+	"wal-dir":                 "of the log with its snapshots and large values; `DATA-DIR/replica` is a link to it",
 	"listen-peer-urls":        "links of braid; members of etcd cannot connect",
 	"feature-gates":           "known; gates have one value each, and others are reported",
 }

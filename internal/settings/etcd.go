@@ -79,7 +79,6 @@ func ignoredFlags() []*foreign {
 		{name: "snapshot-catchup-entries", why: "log is kept by bytes, see --keep-log-bytes"},
 		{name: "max-snapshots", why: "old snapshots are removed as soon as they are not needed"},
 		{name: "max-wals", why: "the log is kept by bytes, see --keep-log-bytes"},
-		{name: "wal-dir", why: "the log is in --data-dir"},
 		{name: "unsafe-no-fsync", isBool: true, harmless: "false", why: "every acknowledged write is synced"},
 		{name: "pre-vote", isBool: true, harmless: "true", why: "a candidate always asks before it disturbs a leader"},
 		{name: "initial-election-tick-advance", isBool: true, harmless: "true", why: "elections begin by --election-timeout"},

@@ -21,6 +21,7 @@ const (
 type Settings struct {
 	Name    string
 	DataDir string
+	WALDir  string // of the log; "": in DataDir
 	Zone    string // where this member is; "": as the membership has it
 
 	ListenClient, AdvertiseClient []string // URLs
@@ -116,6 +117,8 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Zone, "zone", "", "zone of this member, as in eu-west-1 (default as in --initial-cluster-zones, and "+
 		"later as it is); another one changes the membership")
 	f.StringVar(&s.DataDir, "data-dir", "", "directory of this member's data (default NAME.braid)")
+	f.StringVar(&s.WALDir, "wal-dir", "", "directory of this member's log, with its snapshots and large values, as on a "+
+		"disk of its own (default in --data-dir)")
 	f.StringSliceVar(&s.ListenClient, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on")
 	f.StringSliceVar(&s.AdvertiseClient, "advertise-client-urls", nil,
 		"URLs where clients reach this member (default --listen-client-urls; required if that is of all interfaces)")
