@@ -73,7 +73,7 @@ const (
 type txnBudget struct{ ops int }
 
 // checkTxn checks a transaction of at most maxOps operations. Nested transactions share
-// the budget of the ones around them. What it costs is linear in the operations, of which there are few.
+// the budget of the ones around them. What it costs grows with the operations and the levels, which are bounded.
 func checkTxn(r *pb.TxnRequest, maxOps int) error {
 	left := &txnBudget{ops: min(maxOps, math.MaxInt/txnOpsInAll) * txnOpsInAll}
 	if err := left.checkTxn(r, maxOps, 1); err != nil {
@@ -136,8 +136,8 @@ func (b *txnBudget) checkOp(op *pb.RequestOp, maxOps, level int) error {
 
 // writesOf returns the keys that a branch may put and the ranges that it may delete, or
 // ErrGRPCDuplicateKey if it could change a key twice. The two branches of a nested
-// transaction exclude each other, so they may put the same key. Ranges are etcd's, as there one that ends with a zero
-// byte, at the end of all keys, is taken for one without keys here.
+// transaction exclude each other, so they may put the same key. As in etcd, a range up to the end of all keys, which a
+// zero byte stands for, counts as empty.
 func writesOf(ops []*pb.RequestOp) (map[string]struct{}, adt.IntervalTree, error) {
 	puts, deletes := map[string]struct{}{}, adt.NewIntervalTree()
 	for _, op := range ops {

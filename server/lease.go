@@ -83,6 +83,9 @@ func (l *leaseService) renewHere(ctx context.Context, user *auth.AuthInfo,
 		}
 		ttl, err := renewal.Answer(ctx, began)
 		if !errors.Is(err, store.ErrUnconfirmed) {
+			if err == nil {
+				l.s.metrics.Renewed.Add(1)
+			}
 			return &pb.LeaseKeepAliveResponse{ID: r.ID, TTL: ttl}, err
 		}
 	}

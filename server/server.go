@@ -67,7 +67,9 @@ func (s *Server) defragment() {
 	s.logger.Info("defragmenting the database", "bytes", free)
 	if err := s.store.Defragment(context.Background()); err != nil {
 		s.logger.Error("defragmentation failed", "err", err)
+		return
 	}
+	s.logger.Info("the database is defragmented", "bytes", s.store.DBSize())
 }
 
 // services are those of etcd's API, and a client for those that etcd makes of others.
@@ -125,7 +127,7 @@ func Start(cfg Config) (*Server, error) {
 	}
 	err := cfg.complete()
 	s.cfg, s.logger, s.timeout = cfg, cfg.Logger, cfg.RequestTimeout
-	s.slow = &slowRequests{logger: cfg.Logger, above: cfg.WarnRequestDuration}
+	s.slow = &slowRequests{logger: cfg.Logger, above: cfg.WarnRequestDuration, base: s.began}
 	s.clients = newConnLimit(cfg.MaxConnections, cfg.Logger)
 	if err == nil {
 		err = s.open()

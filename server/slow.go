@@ -17,7 +17,8 @@ import (
 type slowRequests struct {
 	logger  *slog.Logger
 	above   time.Duration
-	last    atomic.Int64 // when one was logged, in nanoseconds
+	base    time.Time
+	last    atomic.Int64 // when one was logged, in nanoseconds since base
 	unnamed atomic.Int64 // how many were not logged since
 }
 
@@ -27,8 +28,8 @@ func (s *slowRequests) note(ctx context.Context, method string, req any, err err
 	if took <= s.above {
 		return
 	}
-	now, last := began.Add(took).UnixNano(), s.last.Load()
-	if now-last < time.Second.Nanoseconds() || !s.last.CompareAndSwap(last, now) {
+	now, last := began.Add(took).Sub(s.base).Nanoseconds(), s.last.Load()
+	if last > 0 && now-last < time.Second.Nanoseconds() || !s.last.CompareAndSwap(last, now) {
 		s.unnamed.Add(1)
 		return
 	}
@@ -40,7 +41,7 @@ func (s *slowRequests) note(ctx context.Context, method string, req any, err err
 		args = append(args, "bytes", proto.Size(m))
 	}
 	if key := firstKey(req); key != nil {
-		args = append(args, "key", string(key))
+		args = append(args, "key", string(key[:min(len(key), loggedKey)]))
 	}
 	if err != nil {
 		args = append(args, "err", err)
@@ -50,6 +51,9 @@ func (s *slowRequests) note(ctx context.Context, method string, req any, err err
 	}
 	s.logger.Warn("request took long", args...)
 }
+
+// loggedKey is how many bytes of a key are logged.
+const loggedKey = 256
 
 // firstKey is the key that a request names first; nil: it names none.
 func firstKey(req any) []byte {

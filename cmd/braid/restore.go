@@ -54,7 +54,7 @@ func restore(file, dir string, skipHashCheck bool) error {
 		}
 		return fmt.Errorf("%s belongs to a member that was started: restore into a new directory", dir)
 	}
-	if err := refuseForeign(dir); err != nil {
+	if err := refuseForeign(dir, ""); err != nil {
 		return err
 	}
 	return store.Import(file, filepath.Join(dir, storeDir), store.ImportOptions{SkipHashCheck: skipHashCheck})

@@ -85,9 +85,6 @@ func serve(ctx context.Context, s *settings.Settings, log io.Writer) error {
 	defer stop()
 	launch.WatchParent(stop)
 	tune(s)
-	if err := lockMemory(s); err != nil {
-		return err
-	}
 	logger := newLogger(s, log)
 	for _, line := range s.Ignored() {
 		logger.Warn(line)

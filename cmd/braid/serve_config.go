@@ -35,7 +35,7 @@ const (
 func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger,
 	etcds *zap.Logger) (server.Config, error) {
 	none := server.Config{}
-	if err := errors.Join(refuseEtcdData(s.DataDir), refuseForeign(s.DataDir)); err != nil {
+	if err := errors.Join(refuseEtcdData(s.DataDir), refuseForeign(s.DataDir, s.WALDir)); err != nil {
 		return none, err
 	}
 	if err := placeLog(s.DataDir, s.WALDir); err != nil {
@@ -72,7 +72,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 			AuthToken: s.AuthToken, AuthTokenTTL: time.Duration(s.AuthTokenTTL) * time.Second, BcryptCost: int(s.BcryptCost),
 			ClientCertAuth: s.ClientTLS.ClientCertAuth, LargeValueBytes: s.LargeValueBytes,
 			WarnApplyDuration: s.WarnApply, BackendBatchInterval: s.BatchInterval, BackendBatchLimit: s.BatchLimit,
-			ArrayFreelist: s.ArrayFreelist(), CompactionBatchLimit: s.CompactionLimit,
+			LockMemory: s.LockMemory, ArrayFreelist: s.ArrayFreelist(), CompactionBatchLimit: s.CompactionLimit,
 			CompactionSleepInterval: s.CompactionPause,
 		},
 		Name: s.Name, Zone: s.Zone, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
@@ -167,8 +167,8 @@ func refuseEtcdData(dir string) error {
 // data before its first start.
 var unowned = []string{"lost+found", ".snapshot", "member_id", "new_member_envs"}
 
-// refuseForeign refuses a directory with other contents and no member.
-func refuseForeign(dir string) error {
+// refuseForeign refuses a directory with other contents and no member. The directory of --wal-dir may be in it.
+func refuseForeign(dir, walDir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -184,7 +184,7 @@ func refuseForeign(dir string) error {
 	for _, e := range entries {
 		// Files of an interrupted first start, and of a launcher that did not start any member.
 		own := slices.Contains([]string{logDir, storeDir, settings.CertificatesDir}, e.Name()) ||
-			slices.Contains(launch.LockFiles, e.Name())
+			slices.Contains(launch.LockFiles, e.Name()) || walDir != "" && holds(filepath.Join(dir, e.Name()), walDir)
 		if !own && !slices.Contains(unowned, e.Name()) {
 			return fmt.Errorf("data directory %s is not empty and holds no member of braid (it has %q): choose another "+
 				"--data-dir", dir, e.Name())

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -9,19 +8,7 @@ import (
 	"strings"
 
 	"github.com/braidlog/braid/internal/settings"
-	"github.com/braidlog/braid/internal/sys"
 )
-
-// lockMemory keeps the process from being swapped out, if that is asked for.
-func lockMemory(s *settings.Settings) error {
-	if !s.LockMemory {
-		return nil
-	}
-	if err := sys.LockMemory(); err != nil {
-		return fmt.Errorf("--memory-mlock: %w; it needs Linux, and RLIMIT_MEMLOCK or CAP_IPC_LOCK", err)
-	}
-	return nil
-}
 
 // tune configures the process: less garbage collection while there is memory, and at least two processors' worth of
 // goroutines, without which the loops starve each other.

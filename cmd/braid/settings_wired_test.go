@@ -83,11 +83,14 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		"enable-pprof": "true", "grpc-keepalive-min-time": "7s", "grpc-keepalive-interval": "7s",
 		"grpc-keepalive-timeout": "7s",
 		"backend-batch-interval": "7s", "backend-batch-limit": "7", "backend-bbolt-freelist-type": "array",
-		"compaction-batch-limit": "7", "compaction-sleep-interval": "7s", "bootstrap-defrag-threshold-megabytes": "7",
-		"metrics": "extensive", "warning-apply-duration": "7s", "warning-unary-request-duration": "7s",
+		"memory-mlock":           "true",
+		"compaction-batch-limit": "7", "compaction-sleep-interval": "7s",
+		"bootstrap-defrag-threshold-megabytes": "7",
+		"metrics":                              "extensive",
+		"warning-apply-duration":               "7s", "warning-unary-request-duration": "7s",
 	}
 	elsewhere := []string{
-		"config-file", "log-level", "log-format", "gc-percent", "memory-limit-bytes", "memory-mlock", // of the process
+		"config-file", "log-level", "log-format", "gc-percent", "memory-limit-bytes", // of the process
 		"wal-dir",                                                        // waldir_test.go
 		"log-outputs", "enable-log-rotation", "log-rotation-config-json", // serve_log_test.go
 		"auto-tls", "peer-auto-tls", // tls_linux_test.go

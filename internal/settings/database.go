@@ -44,7 +44,7 @@ func (d *Database) ArrayFreelist() bool { return d.freelist == freelistArray }
 
 func (d *Database) check() error {
 	var errs []error
-	if d.freelist != freelistMap && d.freelist != freelistArray {
+	if d.freelist != "" && d.freelist != freelistMap && d.freelist != freelistArray {
 		errs = append(errs, fmt.Errorf("--backend-bbolt-freelist-type %q: it is map or array", d.freelist))
 	}
 	for flag, n := range map[string]int64{

@@ -60,7 +60,9 @@ type Feature struct {
 
 // Features are those of etcd 3.7, by name, as they are here, whatever was asked for.
 func Features() (all []Feature) {
-	for feature, spec := range features.DefaultEtcdServerFeatureGates {
+	known := featuregate.New("", zap.NewNop())
+	_ = known.Add(features.DefaultEtcdServerFeatureGates) // fails if there are two of a name
+	for feature, spec := range known.GetAll() {
 		all = append(all, Feature{string(feature), string(spec.PreRelease), gates[feature].is})
 	}
 	slices.SortFunc(all, func(a, b Feature) int { return strings.Compare(a.Name, b.Name) })

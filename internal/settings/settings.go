@@ -208,7 +208,7 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 func (s *Settings) processFlags(f *pflag.FlagSet) {
 	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent, up to 256 "+
 		"MiB or the live heap if that is more; the variable GOGC wins")
-	f.BoolVar(&s.LockMemory, "memory-mlock", false, "keep all memory of the process from being swapped out (Linux)")
+	f.BoolVar(&s.LockMemory, "memory-mlock", false, "keep the database's pages in memory from being swapped out")
 	f.Int64Var(&s.MemoryLimit, "memory-limit-bytes", 0,
 		"heap above which garbage is collected more often (0: half of the machine's memory); GOMEMLIMIT wins")
 }

@@ -67,6 +67,7 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	if o.ArrayFreelist {
 		config.BackendFreelistType = bolt.FreelistArrayType
 	}
+	config.Mlock = o.LockMemory
 	config.UnsafeNoFsync = o.NoSync
 	config.Timeout = openTimeout
 	space := &filespace.Space{Path: path}

@@ -47,6 +47,8 @@ type Options struct {
 	// Defaults 1000 and 100 ms.
 	BackendBatchLimit    int
 	BackendBatchInterval time.Duration
+	// LockMemory keeps the database's pages from being swapped out.
+	LockMemory bool
 	// ArrayFreelist keeps the free pages of the database in an array, not in a map.
 	ArrayFreelist bool
 	// CompactionBatchLimit (revisions) and CompactionSleepInterval pace the removal of old

@@ -11,9 +11,9 @@ import (
 // generator draws requests. What it knows of the state makes them meet something; it need not be right.
 type generator struct {
 	*rand.Rand
-	revision, compacted int64
-	as                  string // the user of requests that are no changes of users
-	largest             int    // bytes of a value
+	revision int64
+	as       string // the user of requests that are no changes of users
+	largest  int    // bytes of a value
 }
 
 func newGenerator(seed uint64, largest int) *generator {

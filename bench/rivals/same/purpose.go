@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -13,7 +14,7 @@ import (
 // purpose is a difference that is meant (docs/internals/divergence.md, "Answers that are not etcd's").
 type purpose func(p *pair, r *request, etcd, braid answer) bool
 
-var purposes = []purpose{strangersTransaction, invalidURLs, largeValues}
+var purposes = []purpose{strangersTransaction, largeValues}
 
 // mayDiffer reports whether two answers differ on purpose.
 func (p *pair) mayDiffer(r *request, got [2]answer) bool {
@@ -23,21 +24,28 @@ func (p *pair) mayDiffer(r *request, got [2]answer) bool {
 // strangersTransaction: while authentication is on, braid checks the user of a transaction before it looks at it. etcd
 // says first what is wrong with it, and orders it for a client without a user if it touches no key.
 func strangersTransaction(_ *pair, r *request, etcd, braid answer) bool {
-	_, ok := r.message.(*pb.TxnRequest)
-	refused := status.Code(rpctypes.ErrGRPCInvalidAuthToken).String() == braid.code ||
-		status.Convert(rpctypes.ErrGRPCUserEmpty).Message() == braid.text ||
-		status.Convert(rpctypes.ErrGRPCAuthOldRevision).Message() == braid.text
-	return ok && refused && (etcd.code == "OK" || etcd.code == codes.InvalidArgument.String())
+	txn, ok := r.message.(*pb.TxnRequest)
+	refused := braid.code == codes.Unauthenticated.String() && r.as != root ||
+		r.as == "" && braid.text == status.Convert(rpctypes.ErrGRPCUserEmpty).Message()
+	ordered := etcd.code == "OK" && r.as == "" && !touches(txn)
+	return ok && refused && (ordered || etcd.code == codes.InvalidArgument.String())
 }
 
-// invalidURLs: etcd takes any text for the peer URLs of a member that is updated.
-func invalidURLs(_ *pair, r *request, etcd, braid answer) bool {
-	_, ok := r.message.(*pb.MemberUpdateRequest)
-	return ok && etcd.code == "OK" && braid.text == "etcdserver: given member URLs are invalid"
+// touches reports whether a transaction names a key.
+func touches(r *pb.TxnRequest) bool {
+	return len(r.Compare) > 0 || slices.ContainsFunc(slices.Concat(r.Success, r.Failure), func(op *pb.RequestOp) bool {
+		nested := op.GetRequestTxn()
+		return nested == nil || touches(nested)
+	})
 }
 
 // largeValues: braid hashes the digests of large values.
-func largeValues(p *pair, r *request, etcd, braid answer) bool {
-	_, ok := r.message.(*pb.HashKVRequest)
-	return ok && p.large && etcd.code == "OK" && braid.code == "OK"
+func largeValues(p *pair, _ *request, etcd, braid answer) bool {
+	left, ok := etcd.response.(*pb.HashKVResponse)
+	if !ok || !p.large || etcd.code != "OK" || braid.code != "OK" {
+		return false
+	}
+	right := proto.CloneOf(braid.response.(*pb.HashKVResponse))
+	right.Hash = left.Hash
+	return proto.Equal(left, right)
 }

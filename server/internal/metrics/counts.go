@@ -21,7 +21,7 @@ type Counts struct {
 	LeaderChanges      atomic.Int64
 	SlowReads          atomic.Int64
 	HealthOK, HealthNo atomic.Int64
-	Expired            atomic.Int64
+	Expired, Renewed   atomic.Int64 // leases
 	Accepted, Tokens   atomic.Int64 // puts answered before they were applied; calls with tokens
 	WatchStreams       atomic.Int64
 	Events             atomic.Int64

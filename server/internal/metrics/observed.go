@@ -1,13 +1,17 @@
 package metrics
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/server/v3/etcdserver/txn"
 )
 
@@ -80,12 +84,20 @@ func (m *Counts) Checked(kind, name string, err error) {
 
 // Promoted counts an attempt to make a learner a voter, by the leader.
 func (m *Counts) Promoted(err error) {
-	if err != nil {
-		m.observed.refused.WithLabelValues(err.Error()).Inc()
+	if err == nil {
+		m.observed.promoted.Inc()
 		return
 	}
-	m.observed.promoted.Inc()
+	reason := status.Convert(err).Message()
+	if !slices.Contains(refusals, reason) {
+		reason = "other"
+	}
+	m.observed.refused.WithLabelValues(reason).Inc()
 }
+
+// refusals are the reasons for which a learner is not promoted, besides those of the log.
+var refusals = []string{rpctypes.ErrMemberNotFound.Error(), rpctypes.ErrMemberNotLearner.Error(),
+	rpctypes.ErrMemberLearnerNotReady.Error(), rpctypes.ErrTimeout.Error()}
 
 // requestTypes are the calls of which etcd measures how long they took, as it calls them.
 var requestTypes = map[string]string{
@@ -133,7 +145,21 @@ func (c *Method) took(req any, err error, took time.Duration) {
 	if r, ok := req.(*pb.TxnRequest); ok && txn.IsTxnReadonly(r) {
 		to = c.reads
 	}
-	to[int(truth(err == nil))].Observe(took.Seconds())
+	if success, counts := outcome(status.Code(err)); counts {
+		to[int(truth(success))].Observe(took.Seconds())
+	}
+}
+
+// outcome is what etcd counts of a request: a success if it was ordered or read, whatever came of it, and nothing if
+// it was refused before.
+func outcome(code codes.Code) (success, counts bool) {
+	switch code {
+	case codes.OK, codes.NotFound, codes.FailedPrecondition, codes.OutOfRange, codes.AlreadyExists:
+		return true, true
+	case codes.InvalidArgument, codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
+		return false, false
+	}
+	return false, true
 }
 
 // streams are the APIs whose failures etcd counts, by method.
