@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
@@ -78,8 +79,11 @@ func exclude(v *View, all []option) {
 func (m *model) option(v *View, s *shape, leader int) option {
 	o := option{shape: *s, leader: leader, Cost: Cost{Candidate: Candidate{Protocol: s.protocol,
 		Settings: s.settings(&m.now)}}}
-	if *s == m.now {
+	switch {
+	case *s == m.now:
 		o.Settings = nil
+	case s.protocol == iss && m.now.protocol != iss:
+		o.Settings = m.epochs()
 	}
 	if leader >= 0 && s.led() {
 		o.Leader = m.members[leader].ID
@@ -99,6 +103,30 @@ func (m *model) option(v *View, s *shape, leader int) option {
 	}
 	return o
 }
+
+// epochs are the settings of a log that continues with iss. An epoch begins with as many slots as the load fills in
+// some seconds: epochs double, but while they are short, members wait for their ends most of the time.
+func (m *model) epochs() map[string]string {
+	least := leastSlots
+	for float64(least) < min(mostSlots, epochLasts*m.rate/float64(len(m.members))) {
+		least *= 2
+	}
+	switch least {
+	case leastSlots:
+		return nil
+	case mostSlots:
+		return map[string]string{epochSlots: strconv.Itoa(mostSlots)}
+	}
+	return map[string]string{epochSlots: fmt.Sprintf("%d-%d", least, mostSlots)}
+}
+
+// leastSlots and mostSlots are the defaults of iss: slots of a leader in an epoch.
+// epochLasts is for how many seconds an epoch lasts at the present load.
+const (
+	epochSlots            = "epoch-slots"
+	leastSlots, mostSlots = 64, 1024
+	epochLasts            = 10
+)
 
 // best is the candidate with the best leader other than the present one; nil: there is none. The favored one is the
 // best if it is nearly so.

@@ -170,7 +170,8 @@ func (f *Fitter) waits(v *View, w *wanted) string {
 	case gone != "" && !w.wish.Restores && f.Mutant != MutantAnyMember:
 		return gone + " is missing"
 	case v.Now-since < w.patience:
-		return fmt.Sprintf("it holds for %s of %s", left(v.Now-since), w.patience.Round(time.Second))
+		return fmt.Sprintf("it holds for %s of %s", left(v.Now-since),
+			(w.patience + time.Second - 1).Truncate(time.Second))
 	}
 	return ""
 }

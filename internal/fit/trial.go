@@ -166,11 +166,11 @@ func (f *Fitter) learnedBy(l *load) []float64 {
 // mean is that of the newest samples.
 func (f *Fitter) mean() sample { return mean(f.recent) }
 
-// meanSince is that of the samples from a time on: those before may be of another load.
+// meanSince is that of the samples from a time on, of all if there are none: those before may be of another load.
 func (f *Fitter) meanSince(at time.Duration) sample {
 	first := slices.IndexFunc(f.recent, func(s sample) bool { return s.at >= at })
 	if first < 0 {
-		return sample{}
+		first = 0 // this second has none
 	}
 	return mean(f.recent[first:])
 }
