@@ -323,18 +323,36 @@ func digest(value string) string {
 	return fmt.Sprintf("%.16s… of %d bytes, %08x", value, len(value), crc32.ChecksumIEEE([]byte(value)))
 }
 
+// watch watches until ctx ends. A client ends a watch without an error if it connects to a member that does not know its
+// token, as one that was restored: the watch begins again then, and a read before it brings another token.
 func (s *storm) watch(ctx context.Context, w *stormWatcher, endpoints ...string) {
 	client := s.client(endpoints...)
-	for r := range client.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(1)) {
-		w.mu.Lock()
-		if err := r.Err(); err != nil {
-			w.failed = err
+	for ctx.Err() == nil && !w.hasFailed() {
+		for r := range client.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(w.last()+1)) {
+			w.take(&r)
 		}
-		for _, e := range r.Events {
-			w.events = append(w.events, stormEvent{string(e.Kv.Key), digest(string(e.Kv.Value)), e.Kv.ModRevision})
-		}
-		w.mu.Unlock()
+		limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+		_, _ = client.Get(limited, "last") // for its token alone
+		cancel()
 	}
+}
+
+// take takes in a response.
+func (w *stormWatcher) take(r *clientv3.WatchResponse) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := r.Err(); err != nil {
+		w.failed = err
+	}
+	for _, e := range r.Events {
+		w.events = append(w.events, stormEvent{string(e.Kv.Key), digest(string(e.Kv.Value)), e.Kv.ModRevision})
+	}
+}
+
+func (w *stormWatcher) hasFailed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed != nil
 }
 
 // compact gives up what all watchers have seen, from time to time.
