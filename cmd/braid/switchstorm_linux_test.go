@@ -323,8 +323,8 @@ func digest(value string) string {
 	return fmt.Sprintf("%.16s… of %d bytes, %08x", value, len(value), crc32.ChecksumIEEE([]byte(value)))
 }
 
-// watch watches until ctx ends. A client ends a watch without an error if it connects to a member that does not know its
-// token, as one that was restored: the watch begins again then, and a read before it brings another token.
+// watch watches until ctx ends. A client ends a watch without an error if it connects to a member that does not know
+// its token, as one that was restored: the watch begins again then, and a read before it brings another token.
 func (s *storm) watch(ctx context.Context, w *stormWatcher, endpoints ...string) {
 	client := s.client(endpoints...)
 	for ctx.Err() == nil && !w.hasFailed() {
