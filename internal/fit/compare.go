@@ -79,17 +79,17 @@ func exclude(v *View, all []option) {
 func (m *model) option(v *View, s *shape, leader int) option {
 	o := option{shape: *s, leader: leader, Cost: Cost{Candidate: Candidate{Protocol: s.protocol,
 		Settings: s.settings(&m.now)}}}
-	switch {
-	case *s == m.now:
+	if *s == m.now {
 		o.Settings = nil
-	case s.protocol == iss && m.now.protocol != iss:
-		o.Settings = m.epochs()
 	}
 	if leader >= 0 && s.led() {
 		o.Leader = m.members[leader].ID
 	}
 	active := *s == m.now && (leader == m.leader || !s.led())
 	c := m.of(s, leader)
+	if s.protocol == iss && m.now.protocol != iss {
+		o.Settings = epochs(c.rate / float64(len(m.members)))
+	}
 	if active {
 		c.rate, c.latency = m.rate, share(m.inside, m.rate)
 	}
@@ -104,11 +104,12 @@ func (m *model) option(v *View, s *shape, leader int) option {
 	return o
 }
 
-// epochs are the settings of a log that continues with iss. An epoch begins with as many slots as the load fills in
-// some seconds: epochs double, but while they are short, members wait for their ends most of the time.
-func (m *model) epochs() map[string]string {
+// epochs are the settings of a log that continues with iss, at this rate of each member. Epochs begin with as many slots
+// as the load fills in some seconds: they double, but while they are short, members wait for their ends most of the
+// time.
+func epochs(rate float64) map[string]string {
 	least := leastSlots
-	for float64(least) < min(mostSlots, epochLasts*m.rate/float64(len(m.members))) {
+	for float64(least) < min(mostSlots, epochLasts*rate) {
 		least *= 2
 	}
 	switch least {
@@ -121,7 +122,7 @@ func (m *model) epochs() map[string]string {
 }
 
 // leastSlots and mostSlots are the defaults of iss: slots of a leader in an epoch.
-// epochLasts is for how many seconds an epoch lasts at the present load.
+// epochLasts is for how many seconds the first ones last.
 const (
 	epochSlots            = "epoch-slots"
 	leastSlots, mostSlots = 64, 1024
