@@ -104,9 +104,9 @@ func (m *model) option(v *View, s *shape, leader int) option {
 	return o
 }
 
-// epochs are the settings of a log that continues with iss, at this rate of each member. Epochs begin with as many slots
-// as the load fills in some seconds: they double, but while they are short, members wait for their ends most of the
-// time.
+// epochs are the settings of a log that continues with iss, at this rate of each member. Epochs begin with as many
+// slots as the load fills in some seconds: they double, but while they are short, members wait for their ends most of
+// the time.
 func epochs(rate float64) map[string]string {
 	least := leastSlots
 	for float64(least) < min(mostSlots, epochLasts*rate) {
