@@ -67,15 +67,8 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 	c := server.Config{
 		AutoCompaction: server.AutoCompaction{Period: period, Revisions: revisions},
 		Node:           nodeOptions(s, who, peerTLS),
-		Store: store.Options{
-			Dir: filepath.Join(s.DataDir, storeDir), Logger: etcds, QuotaBytes: s.QuotaBytes,
-			AuthToken: s.AuthToken, AuthTokenTTL: time.Duration(s.AuthTokenTTL) * time.Second, BcryptCost: int(s.BcryptCost),
-			ClientCertAuth: s.ClientTLS.ClientCertAuth, LargeValueBytes: s.LargeValueBytes,
-			WarnApplyDuration: s.WarnApply, BackendBatchInterval: s.BatchInterval, BackendBatchLimit: s.BatchLimit,
-			LockMemory: s.LockMemory, ArrayFreelist: s.ArrayFreelist(), CompactionBatchLimit: s.CompactionLimit,
-			CompactionSleepInterval: s.CompactionPause,
-		},
-		Name: s.Name, Zone: s.Zone, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
+		Store:          storeOptions(s, etcds),
+		Name:           s.Name, Zone: s.Zone, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
 		MaxRequestBytes: int(s.MaxRequestBytes), MaxTxnOps: int(s.MaxTxnOps), MaxConcurrentStreams: s.MaxConcurrentStreams,
 		MaxLearners:          s.MaxLearners,
 		LanePrefixes:         lanes,
@@ -104,6 +97,18 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		}
 	}
 	return c, nil
+}
+
+// storeOptions translates settings for the state machine.
+func storeOptions(s *settings.Settings, etcds *zap.Logger) store.Options {
+	return store.Options{
+		Dir: filepath.Join(s.DataDir, storeDir), Logger: etcds, QuotaBytes: s.QuotaBytes,
+		AuthToken: s.AuthToken, AuthTokenTTL: time.Duration(s.AuthTokenTTL) * time.Second, BcryptCost: int(s.BcryptCost),
+		ClientCertAuth: s.ClientTLS.ClientCertAuth, LargeValueBytes: s.LargeValueBytes,
+		WarnApplyDuration: s.WarnApply, BackendBatchInterval: s.BatchInterval, BackendBatchLimit: s.BatchLimit,
+		LockMemory: s.LockMemory, ArrayFreelist: s.ArrayFreelist(), CompactionBatchLimit: s.CompactionLimit,
+		CompactionSleepInterval: s.CompactionPause,
+	}
 }
 
 // features are what metrics say of etcd's features.
