@@ -58,20 +58,6 @@ type Server struct {
 	compactor v3compactor.Compactor // nil if history is kept
 }
 
-// defragment makes the database smaller before anything uses it, if that frees enough. It may fail for lack of space.
-func (s *Server) defragment() {
-	free := s.store.DBSize() - s.store.DBSizeInUse()
-	if s.cfg.DefragmentBytes <= 0 || free < s.cfg.DefragmentBytes || s.store.Damage().Err() != nil {
-		return
-	}
-	s.logger.Info("defragmenting the database", "bytes", free)
-	if err := s.store.Defragment(context.Background()); err != nil {
-		s.logger.Error("defragmentation failed", "err", err)
-		return
-	}
-	s.logger.Info("the database is defragmented", "bytes", s.store.DBSize())
-}
-
 // services are those of etcd's API, and a client for those that etcd makes of others.
 type services struct {
 	kv          *kvService

@@ -82,12 +82,18 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 	if err := c.Node.CheckDir(); err != nil {
 		return none, fmt.Errorf("member %s: %w", s.Name, withProtocol(err))
 	}
+	err = listen(&c, s, clientTLS)
+	return c, err
+}
+
+// listen opens the listeners of clients, and of metrics.
+func listen(c *server.Config, s *settings.Settings, clientTLS *tls.Config) (err error) {
 	if c.ListenClient, err = listenAll(settings.Hosts(slices.Concat(s.ListenClient, s.ListenHTTP))); err != nil {
-		return none, fmt.Errorf("listen for clients: %w", err)
+		return fmt.Errorf("listen for clients: %w", err)
 	}
 	if c.ListenMetrics, err = listenAll(settings.Hosts(s.ListenMetrics)); err != nil {
 		closeListeners(c.ListenClient)
-		return none, fmt.Errorf("listen for metrics: %w", err)
+		return fmt.Errorf("listen for metrics: %w", err)
 	}
 	if settings.Secure(s.ListenMetrics) {
 		http1 := clientTLS.Clone()
@@ -96,7 +102,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 			c.ListenMetrics[i] = tls.NewListener(l, http1)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // storeOptions translates settings for the state machine.
@@ -189,7 +195,7 @@ func refuseForeign(dir, walDir string) error {
 	for _, e := range entries {
 		// Files of an interrupted first start, and of a launcher that did not start any member.
 		own := slices.Contains([]string{logDir, storeDir, settings.CertificatesDir}, e.Name()) ||
-			slices.Contains(launch.LockFiles, e.Name()) || walDir != "" && holds(filepath.Join(dir, e.Name()), walDir)
+			slices.Contains(launch.LockFiles, e.Name()) || walDir != "" && inside(filepath.Join(dir, e.Name()), walDir)
 		if !own && !slices.Contains(unowned, e.Name()) {
 			return fmt.Errorf("data directory %s is not empty and holds no member of braid (it has %q): choose another "+
 				"--data-dir", dir, e.Name())

@@ -34,7 +34,7 @@ func placeLog(dataDir, walDir string) error {
 	}
 	_, err = os.Stat(link)
 	switch {
-	case inside(link, want) || holds(want, dataDir):
+	case inside(link, want) || inside(want, dataDir):
 		return fmt.Errorf("--wal-dir %s: it is the log's place in the data directory, or around it: choose another one", want)
 	case linked && sameDir(at, want):
 		return checkLog(dataDir, at)
@@ -53,19 +53,17 @@ func placeLog(dataDir, walDir string) error {
 	return linkLog(dataDir, link, want)
 }
 
-// holds is inside for a path that may be relative.
-func holds(dir, path string) bool {
-	abs, err := filepath.Abs(path)
-	return err == nil && inside(dir, abs)
-}
-
 // inside reports whether a path is the directory or in it.
 func inside(dir, path string) bool {
-	abs, err := filepath.Abs(dir)
+	from, err := filepath.Abs(dir)
 	if err != nil {
 		return false
 	}
-	rel, err := filepath.Rel(abs, path)
+	to, err := filepath.Abs(path)
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(from, to)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 

@@ -12,7 +12,8 @@ import (
 func (g *generator) key() []byte {
 	switch {
 	case g.yes(0.02):
-		return oneOf(g, nil, []byte{0}, []byte{0, 0}, []byte{0xff}, []byte{0xff, 0xff}, bytes.Repeat([]byte("long"), 300))
+		return oneOf(g, nil, []byte{0}, []byte{0, 0}, []byte{0xff}, []byte{0xff, 0xff},
+			bytes.Repeat([]byte("long"), 300))
 	case g.yes(0.3):
 		return fmt.Appendf(nil, "%c%c", 'a'+g.IntN(4), 'a'+g.IntN(4))
 	}
@@ -95,7 +96,8 @@ func (g *generator) rangeMessage() *pb.RangeRequest {
 		r.SortTarget = pb.RangeRequest_SortTarget(g.IntN(5))
 	}
 	if g.yes(0.01) {
-		r.SortOrder, r.SortTarget = oneOf[pb.RangeRequest_SortOrder](g, -1, 1, 3), oneOf[pb.RangeRequest_SortTarget](g, -1, 5)
+		r.SortOrder = oneOf[pb.RangeRequest_SortOrder](g, -1, 1, 3)
+		r.SortTarget = oneOf[pb.RangeRequest_SortTarget](g, -1, 5)
 	}
 	for _, bound := range []*int64{&r.MinModRevision, &r.MaxModRevision, &r.MinCreateRevision, &r.MaxCreateRevision} {
 		if g.yes(0.05) {

@@ -25,7 +25,9 @@ func normalize(m proto.Message) {
 		}
 		slices.SortFunc(r.Keys, slices.Compare)
 	case *pb.LeaseLeasesResponse:
-		r.Leases = slices.DeleteFunc(r.Leases, func(l *pb.LeaseStatus) bool { return l.ID >= ending && l.ID < math.MaxInt64 })
+		r.Leases = slices.DeleteFunc(r.Leases, func(l *pb.LeaseStatus) bool {
+			return l.ID >= ending && l.ID < math.MaxInt64
+		})
 		slices.SortFunc(r.Leases, func(a, b *pb.LeaseStatus) int { return cmp.Compare(a.ID, b.ID) })
 	case *pb.AlarmResponse:
 		for _, a := range r.Alarms {

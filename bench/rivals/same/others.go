@@ -30,13 +30,16 @@ func (g *generator) members() *request {
 		return unary[pb.MemberListResponse](pb.Cluster_MemberList_FullMethodName,
 			&pb.MemberListRequest{Linearizable: g.yes(0.5)})
 	case 1:
-		return unary[pb.MemberRemoveResponse](pb.Cluster_MemberRemove_FullMethodName, &pb.MemberRemoveRequest{ID: 12345})
+		return unary[pb.MemberRemoveResponse](pb.Cluster_MemberRemove_FullMethodName,
+			&pb.MemberRemoveRequest{ID: 12345})
 	case 2:
-		return unary[pb.MemberPromoteResponse](pb.Cluster_MemberPromote_FullMethodName, &pb.MemberPromoteRequest{ID: 12345})
+		return unary[pb.MemberPromoteResponse](pb.Cluster_MemberPromote_FullMethodName,
+			&pb.MemberPromoteRequest{ID: 12345})
 	case 3:
 		return unary[pb.MemberUpdateResponse](pb.Cluster_MemberUpdate_FullMethodName,
 			&pb.MemberUpdateRequest{ID: 12345, PeerURLs: []string{oneOf(g, "http://10.0.0.1:1", "10.0.0.1:1", "",
 				"http://x/path")}})
 	}
-	return unary[pb.MoveLeaderResponse](pb.Maintenance_MoveLeader_FullMethodName, &pb.MoveLeaderRequest{TargetID: 12345})
+	return unary[pb.MoveLeaderResponse](pb.Maintenance_MoveLeader_FullMethodName,
+		&pb.MoveLeaderRequest{TargetID: 12345})
 }

@@ -71,7 +71,7 @@ func (p *Proposals) reserve(cost int64) error {
 	return nil
 }
 
-// Settled counts a settled batch, releases its bytes, and marks its numbers as settled.
+// Settled adds a batch to the load when its result is known, releases its bytes, and marks its numbers as settled.
 func (p *Proposals) Settled(now time.Duration, b *Batch) {
 	count(&p.Asked, now, b)
 	if p.last.Batch == b {

@@ -335,7 +335,7 @@ func (m *Member) syncTime() time.Duration {
 	return d
 }
 
-// settled counts a settled batch and releases its share of the limit on proposals.
+// settled adds a batch to the load when its result is known, and releases its share of the limit on proposals.
 func (m *Member) settled(b *intake.Batch) { m.Proposals.Settled(m.Clock(), b) }
 
 // LeadsAny reports whether the member believes that it leads some instance.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -99,7 +100,7 @@ func (m *Counts) Promoted(err error) {
 var refusals = []string{rpctypes.ErrMemberNotFound.Error(), rpctypes.ErrMemberNotLearner.Error(),
 	rpctypes.ErrMemberLearnerNotReady.Error(), rpctypes.ErrTimeout.Error()}
 
-// requestTypes are the calls of which etcd measures how long they took, as it calls them.
+// requestTypes are the types of requests in etcd's histogram of durations, by method.
 var requestTypes = map[string]string{
 	"Range": "Range", "Put": "Put", "DeleteRange": "DeleteRange", "Txn": "Txn", "Compact": "Compaction",
 	"LeaseGrant": "LeaseGrant", "LeaseRevoke": "LeaseRevoke", "Alarm": "Alarm", "Authenticate": "Authenticate",
@@ -117,18 +118,24 @@ func (o *observed) method(service, name, kind string) *Method {
 		m.handling = o.handling.WithLabelValues(kind, service, name)
 	}
 	if of := requestTypes[name]; of != "" && strings.HasPrefix(service, "etcdserverpb.") {
-		m.times, m.reads = o.durations(of), o.durations("ReadonlyTxn")
+		m.times = o.durations(of)
+		if name == "Txn" {
+			m.reads = o.durations("ReadonlyTxn")
+		}
 	}
 	return m
 }
 
-// durations are where the times of a method go: of calls that failed, and of others.
-type durations [2]prometheus.Observer
+// durations are where the times of a method go: of calls that failed, and of others. A method that was not called has
+// none.
+type durations [2]func() prometheus.Observer
 
 func (o *observed) durations(kind string) *durations {
 	d := &durations{}
 	for i := range d {
-		d[i] = o.requests.WithLabelValues(kind, strconv.FormatBool(i == 1))
+		d[i] = sync.OnceValue(func() prometheus.Observer {
+			return o.requests.WithLabelValues(kind, strconv.FormatBool(i == 1))
+		})
 	}
 	return d
 }
@@ -146,7 +153,7 @@ func (c *Method) took(req any, err error, took time.Duration) {
 		to = c.reads
 	}
 	if success, counts := outcome(status.Code(err)); counts {
-		to[int(truth(success))].Observe(took.Seconds())
+		to[int(truth(success))]().Observe(took.Seconds())
 	}
 }
 
