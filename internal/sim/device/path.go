@@ -39,6 +39,9 @@ func (d *Distances) Stretch() {
 	d.DelayMin, d.DelayMax = min(d.DelayMin, d.Farthest), d.Farthest+min(d.DelayMax-d.DelayMin, d.Farthest/2)
 }
 
+// Near drops the specification: from now on all members are as near to each other as the bounds say.
+func (d *Distances) Near() { d.Net, d.Farthest = netspec.Spec{}, 0 }
+
 // Describe returns a line for a trace; "" if all distances are the same.
 func (d *Distances) Describe() string {
 	if !d.Net.Enabled() {

@@ -408,10 +408,11 @@ func (s *Settings) Widen() {
 	c.MaxFrameEntries, c.MaxFrameBytes, c.MaxInflightBytes = 0, 1<<20, 32<<20
 }
 
-// Brisk makes disks and links so fast that a command takes much less than a heartbeat. Links preserve the order, as
-// real ones do.
+// Brisk makes disks and links so fast that a command takes much less than a heartbeat, between regions too: there a
+// few round trips are a heartbeat. Links preserve the order, as real ones do.
 func (s *Settings) Brisk() {
 	s.Swift()
+	s.Near()
 	h := s.Heartbeat
 	s.Reorder = false
 	s.DelayMin, s.SyncMin, s.HopMax = min(s.DelayMin, h/200), min(s.SyncMin, h/200), min(s.HopMax, h/500)
