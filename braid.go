@@ -108,6 +108,7 @@ type Node struct {
 	opt *config
 
 	described atomic.Pointer[described] // see describe
+	fresh     freshness
 }
 
 // Open starts a member from its directory; it connects to its cluster in the background. A new member without ids asks
@@ -274,7 +275,7 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 		BodyCacheBytes: int64(c.Limits.BodyCacheBytes), TrimWhole: common.TrimWhole.In(c.choice.Values),
 		ScrubBytesPerSecond: max(0, int64(c.Limits.ScrubBytesPerSecond)), SyncApply: c.Experiment.NoAsyncApply,
 		Logger: c.Logger, Answer: c.Answer,
-		Listen: listeners, TLS: c.TLS.Config, TLSByURL: c.TLS.ByURL, TLSBinds: c.TLS.Binds, Net: c.Experiment.Net,
+		Listen: listeners, Dial: c.Dial, TLS: c.TLS.Config, TLSByURL: c.TLS.ByURL, TLSBinds: c.TLS.Binds, Net: c.Experiment.Net,
 	}
 	if c.Experiment.NoBatching {
 		r.MaxBatchCommands = 1
@@ -440,8 +441,12 @@ type ReadOptions struct {
 	// them, and nothing more otherwise.
 	Barrier bool
 	// Local: the read sees what is applied on this member, and the commands of After. No one else is
-	// asked. Barrier has no meaning then.
+	// asked. Barrier and Stale have no meaning then.
 	Local bool
+	// Stale: the read may miss what was acknowledged (with Barrier: accepted) less than this before it. Reads with it are
+	// confirmed, as others are, only when the last one that was is older; so with Stale a follower serves many reads
+	// for one round trip to the leader. It relies on no clock of another member. 0: the read misses nothing.
+	Stale time.Duration
 	// Timeout is how long Read waits at most, not counting what it waits for After; 0: as long as [Node.ReadBarrier].
 	// It costs less than a context with a deadline, and comes some milliseconds late.
 	Timeout time.Duration
@@ -453,6 +458,9 @@ type ReadOptions struct {
 func (n *Node) Read(ctx context.Context, o ReadOptions) error {
 	if err := n.r.AwaitTokens(ctx, o.After); err != nil || o.Local {
 		return err
+	}
+	if o.Stale > 0 {
+		return n.readStale(ctx, &o)
 	}
 	return n.r.ReadAs(ctx, o.Barrier, o.Timeout)
 }

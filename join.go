@@ -48,7 +48,7 @@ var ErrNotAdded = replica.ErrNotAdded
 // order, are those under which it was added. Config is as Options.TLS: a caller that passes TLS and names the URLs of a
 // member gets the answer. It takes at most ten seconds.
 func FindRunning(ctx context.Context, memberURL string, config *tls.Config, peerURLs []string) (*Running, error) {
-	found, err := replica.FindRunning(ctx, memberURL, config, peerURLs)
+	found, err := replica.FindRunning(ctx, memberURL, nil, config, peerURLs)
 	return (*Running)(found), err
 }
 
@@ -191,7 +191,8 @@ func (o *Options) ask(ctx context.Context, url string, own []string) (*Running, 
 	if o.TLS.ByURL && strings.HasPrefix(url, "http://") {
 		config = nil
 	}
-	found, err := FindRunning(ctx, url, config, own)
+	answer, err := replica.FindRunning(ctx, url, o.Dial, config, own)
+	found := (*Running)(answer)
 	switch {
 	case err != nil:
 		return nil, err

@@ -44,7 +44,11 @@ type Options struct {
 	// member closes them when it stops, and Open when it fails. To open the member again, give it new ones, or Listen.
 	Listen    []string
 	Listeners []net.Listener
-	TLS       TLS // between members
+	// Dial connects to another member at the host:port of one of its peer URLs, for another network than TCP together
+	// with Listeners; nil: over TCP. It is called concurrently, and must return when ctx ends. A connection must keep
+	// the order, heed deadlines, and be ended by Close in another goroutine, as those of package net do.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+	TLS  TLS // between members
 
 	// Protocol is how the members agree on the log, with its settings; nil: [Raft].
 	Protocol Protocol

@@ -26,7 +26,7 @@ var compared = map[string]func(*Options){
 // local are the options that may differ: each concerns its member alone, or what a member does as long as it leads. An
 // option that is added belongs to one of the two lists, and docs/using/settings.md says why.
 var local = []string{
-	"Self", "Cluster", "Dir", "Members", "Join", "PeerURLs", "Listen", "Listeners", "TLS", "Heartbeat", "Limits", "Experiment", "FS", "Logger", "Answer",
+	"Self", "Cluster", "Dir", "Members", "Join", "PeerURLs", "Listen", "Listeners", "Dial", "TLS", "Heartbeat", "Limits", "Experiment", "FS", "Logger", "Answer",
 }
 
 func TestEveryOptionIsComparedOrLocal(t *testing.T) {

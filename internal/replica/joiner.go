@@ -97,8 +97,10 @@ func sameURLs(a, b []string) bool {
 var ErrNotAdded = errors.New("the member that was asked knows no member with these peer URLs")
 
 // FindRunning asks the member that listens at a URL for its cluster, as the member with these peer URLs
-// that is to join it. Config is as in [Options]. The error is [ErrNotAdded], or says why there is no answer.
-func FindRunning(ctx context.Context, url string, config *tls.Config, peerURLs []string) (*Running, error) {
+// that is to join it. Dial and config are as in [Options]. The error is [ErrNotAdded], or says why there is no answer.
+func FindRunning(
+	ctx context.Context, url string, dial transport.Dial, config *tls.Config, peerURLs []string,
+) (*Running, error) {
 	if config == nil && strings.HasPrefix(url, "https://") {
 		return nil, fmt.Errorf("%s is not asked in clear text: give the certificate for members", url)
 	}
@@ -106,7 +108,7 @@ func FindRunning(ctx context.Context, url string, config *tls.Config, peerURLs [
 	if err != nil {
 		return nil, err
 	}
-	answer, err := transport.Ask(ctx, addresses([]string{url}, false)[0], config, question)
+	answer, err := transport.Ask(ctx, addresses([]string{url}, false)[0], dial, config, question)
 	if errors.Is(err, transport.ErrNoAnswer) {
 		return nil, fmt.Errorf("%s: %w", url, ErrNotAdded)
 	}

@@ -69,6 +69,7 @@ type Options struct {
 	SyncApply                  bool  // the event loop waits until the state machine has applied
 
 	Listen []net.Listener // for other members; the replica closes them
+	Dial   transport.Dial // to other members; nil: over TCP
 	TLS    *tls.Config
 	// See braid.Options.PeerTLSByURL and PeerTLSBinds.
 	TLSByURL, TLSBinds bool

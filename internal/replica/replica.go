@@ -302,7 +302,8 @@ func (r *Replica) connect() (err error) {
 	defer r.pmu.Unlock()
 	links, err := r.opt.newLinks(transport.Options{
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.who.told,
-		Listen: r.opt.Listen, TLS: r.opt.TLS, TLSByAddress: r.opt.TLSByURL, TLSBinds: r.opt.TLSBinds, Net: emulation,
+		Listen: r.opt.Listen, Dial: r.opt.Dial, Net: emulation,
+		TLS: r.opt.TLS, TLSByAddress: r.opt.TLSByURL, TLSBinds: r.opt.TLSBinds,
 		MaxFrameBytes: protocol.MaxMessageBytes, Handler: r,
 		Logger: r.log, Admit: r.who.admit, Unreachable: r.missed, Deaf: r.fail, Answer: r.answerJoiner,
 		Handshake: transport.Handshake{

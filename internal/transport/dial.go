@@ -12,6 +12,24 @@ import (
 // plainScheme begins the addresses that are dialed without TLS; see Options.TLSByAddress.
 const plainScheme = "http://"
 
+// Dial connects to an address of a member, host:port. It must return when ctx ends. It is called concurrently, without
+// locks held.
+type Dial func(ctx context.Context, address string) (net.Conn, error)
+
+// within returns a function that gives up after some time, and uses a dialer for TCP where d is nil.
+func (d Dial) within(limit time.Duration, tcp net.Dialer) Dial {
+	if d == nil {
+		d = func(ctx context.Context, address string) (net.Conn, error) {
+			return tcp.DialContext(ctx, "tcp", address)
+		}
+	}
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return d(ctx, address)
+	}
+}
+
 // dial makes a connection to the peer, up to the end of the handshake.
 func (p *peer) dial(ctx context.Context, addr string, what purpose, stream uint32) (net.Conn, error) {
 	fail := func(err error) error {
@@ -28,7 +46,7 @@ func (p *peer) dial(ctx context.Context, addr string, what purpose, stream uint3
 	}
 	t := p.t
 	host, plain := strings.CutPrefix(addr, plainScheme)
-	raw, err := t.dialer.DialContext(ctx, "tcp", host)
+	raw, err := t.connect(ctx, host)
 	if err != nil {
 		return nil, fail(err)
 	}

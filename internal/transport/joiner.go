@@ -107,9 +107,9 @@ func (t *Transport) answerJoiner(conn net.Conn, begin []byte) error {
 var errAnswered = errors.New("transport: answered")
 
 // Ask asks a member at an address a question on behalf of a joiner, which is not a member yet. Config is as
-// [Options].TLS; nil: plain. [ErrNoAnswer]: the member does not know who asks. After any other error nothing is known:
-// the address may be wrong, or be of a member that does not run.
-func Ask(ctx context.Context, addr string, config *tls.Config, question []byte) ([]byte, error) {
+// [Options].TLS, and dial as [Options].Dial. [ErrNoAnswer]: the member does not know who asks. After any other error
+// nothing is known: the address may be wrong, or be of a member that does not run.
+func Ask(ctx context.Context, addr string, dial Dial, config *tls.Config, question []byte) ([]byte, error) {
 	if len(question) > maxQuestion {
 		return nil, fmt.Errorf("transport: a question of %d bytes, at most %d", len(question), maxQuestion)
 	}
@@ -117,8 +117,7 @@ func Ask(ctx context.Context, addr string, config *tls.Config, question []byte) 
 	if err != nil {
 		return nil, err
 	}
-	dialer := net.Dialer{Timeout: defaultTiming.dial}
-	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	conn, err := dial.within(defaultTiming.dial, net.Dialer{})(ctx, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func answering(t *testing.T, config *tls.Config) *member {
 func ask(t *testing.T, addr string, config *tls.Config, question string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	return Ask(ctx, addr, config, []byte(question))
+	return Ask(ctx, addr, nil, config, []byte(question))
 }
 
 // TestJoinersAreAnswered with and without TLS, whether they are known or not.

@@ -219,7 +219,7 @@ func (t *Transport) Probe(ctx context.Context, id uint64, addrs []string) (err e
 
 func (t *Transport) probe(ctx context.Context, id uint64, addr string) error {
 	host, plain := strings.CutPrefix(addr, plainScheme)
-	raw, err := t.dialer.DialContext(ctx, "tcp", host)
+	raw, err := t.connect(ctx, host)
 	if err != nil {
 		return &LinkError{Peer: id, Op: "dial " + addr, Err: err}
 	}

@@ -52,6 +52,8 @@ type Options struct {
 	// TLSByAddress is for a cluster that changes from plain links to TLS, or back: addresses that begin with "http://"
 	// are dialed plain although there is TLS, and listeners accept both.
 	TLSByAddress bool
+	// Dial connects to other members; nil: over TCP.
+	Dial Dial
 	// QueueBytes bounds what waits per (peer, stream); default 64 MiB.
 	QueueBytes int
 	// MaxFrameBytes bounds a frame, a request and an answer; default 64 MiB.
@@ -107,7 +109,7 @@ type Transport struct {
 	opt     Options
 	log     *slog.Logger
 	timing  timing
-	dialer  net.Dialer
+	connect Dial
 	tlsIn   *tls.Config
 	tlsOut  *tls.Config
 	shaper  *shaper // emulates links, or nothing
@@ -167,7 +169,7 @@ func newTransport(o Options, tm timing) (*Transport, error) {
 		return nil, err
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
-	t.dialer = net.Dialer{Timeout: tm.dial, KeepAliveConfig: keepAlive, Control: controlSocket}
+	t.connect = o.Dial.within(tm.dial, net.Dialer{KeepAliveConfig: keepAlive, Control: controlSocket})
 	t.strange = limiter{every: tm.logEvery, burst: 10}
 	t.shaper = &shaper{t: t}
 	t.reshape()

@@ -1,0 +1,51 @@
+package braid
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// freshness is how recent the state of this member certainly is. All times are of this member's monotonic clock, so
+// nothing is assumed about the clocks of others.
+type freshness struct {
+	// plain and barrier are when the latest reads with ReadOptions.Stale that were confirmed began, without and with
+	// ReadOptions.Barrier; nil: none was.
+	plain, barrier atomic.Pointer[time.Time]
+}
+
+// covers reports whether the state has everything that was acknowledged that long before now.
+func (f *freshness) covers(now time.Time, stale time.Duration, barrier bool) bool {
+	within := func(p *atomic.Pointer[time.Time]) bool {
+		began := p.Load()
+		return began != nil && now.Sub(*began) <= stale
+	}
+	return within(&f.barrier) || !barrier && within(&f.plain)
+}
+
+// confirm notes that a read that began then was confirmed, and is applied here.
+func (f *freshness) confirm(began time.Time, barrier bool) {
+	p := &f.plain
+	if barrier {
+		p = &f.barrier
+	}
+	for {
+		latest := p.Load()
+		if latest != nil && !began.After(*latest) || p.CompareAndSwap(latest, &began) {
+			return
+		}
+	}
+}
+
+// readStale is Read with ReadOptions.Stale.
+func (n *Node) readStale(ctx context.Context, o *ReadOptions) error {
+	began := time.Now()
+	if n.fresh.covers(began, o.Stale, o.Barrier) {
+		return nil
+	}
+	if err := n.r.ReadAs(ctx, o.Barrier, o.Timeout); err != nil {
+		return err
+	}
+	n.fresh.confirm(began, o.Barrier)
+	return nil
+}
