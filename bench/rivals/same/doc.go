@@ -6,7 +6,8 @@
 //   - generate.go draws requests, with kv.go, leases.go, users.go and others.go by service.
 //   - purpose.go lists the differences that are meant.
 //   - watches.go compares what watches send.
+//   - command.go runs commands of etcdctl on both.
 //
-// The test starts both servers as processes. "go test ./same -v -operations 10000 -protocols raft,iss" compares more of
+// The tests start both servers as processes. "go test ./same -v -operations 10000 -protocols raft,iss" compares more of
 // them, with other protocols; -seed begins with other requests.
 package same
