@@ -62,14 +62,20 @@ func build(t *testing.T, dir string) string {
 	return program
 }
 
-// serve starts servers that end with the test, and returns where the leader serves clients: others answer questions
-// about leaders in another way.
-func serve(t *testing.T, program string, kind bench.ServerKind, nodes int) string {
+// start starts servers that end with the test.
+func start(t *testing.T, program string, kind bench.ServerKind, nodes int) *bench.Servers {
 	t.Helper()
 	s, err := bench.StartServers(t.Context(), program, kind, nodes, t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
-	for _, endpoint := range s.Endpoints {
+	return s
+}
+
+// serve starts servers, and returns where the leader serves clients: others answer questions about leaders in another
+// way.
+func serve(t *testing.T, program string, kind bench.ServerKind, nodes int) string {
+	t.Helper()
+	for _, endpoint := range start(t, program, kind, nodes).Endpoints {
 		conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		require.NoError(t, err)
 		st, err := pb.NewMaintenanceClient(conn).Status(t.Context(), &pb.StatusRequest{})
