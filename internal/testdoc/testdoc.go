@@ -29,6 +29,7 @@ func Part(t *testing.T, file, want string, rewrite bool) {
 	before, rest, ok := strings.Cut(string(data), begin)
 	has, after, ends := strings.Cut(rest, end)
 	require.True(t, ok && ends, "%s has no part of %s", file, t.Name())
+	require.NotContains(t, has, "<!-- From here", "the part of %s has no end of its own", t.Name())
 	if rewrite {
 		require.NoError(t, os.WriteFile(file, []byte(before+begin+want+end+after), 0o644))
 		return
