@@ -32,8 +32,11 @@ type Config struct {
 	ClusterToken string
 
 	// ListenClient are where clients connect: gRPC, JSON, health and metrics on the same
-	// port. At least one. The server closes them.
+	// port. The server closes them.
 	ListenClient []net.Listener
+	// ListenPlain are like ListenClient, and plain although there is TLS. With a listener that is in both, the first byte
+	// of a connection tells which it is. There is at least one listener for clients.
+	ListenPlain []net.Listener
 	// ListenMetrics serve health and metrics only, as HTTP on what the listeners accept. The server closes them.
 	ListenMetrics []net.Listener
 	// TLS of ListenClient; nil: plain. Its GetCertificate, or GetConfigForClient, may
@@ -122,7 +125,7 @@ const largeWholeBytes = 64 << 10
 
 // complete fills in the defaults.
 func (c *Config) complete() error {
-	if len(c.ListenClient) == 0 {
+	if len(c.ListenClient)+len(c.ListenPlain) == 0 {
 		return errors.New("server: no address to serve clients on")
 	}
 	clients, metrics := shareConnections()

@@ -25,7 +25,8 @@ const http2Preface = "PRI * HTTP/2.0"
 // and forwards each gRPC call, which is slower. A connection that is silent, or sends half a preface, is closed after
 // [sniffTimeout] and delays no other.
 type sniffer struct {
-	tls        *tls.Config // nil: plain
+	tls        *tls.Config // nil: all are plain
+	plain      bool        // with TLS: connections that do not begin with its handshake are plain
 	intake     *intake
 	grpc, http *connQueue
 
@@ -37,12 +38,31 @@ type sniffer struct {
 	busy    sync.WaitGroup
 }
 
-func newSniffer(config *tls.Config, addr net.Addr, in *intake) *sniffer {
+func newSniffer(w way, addr net.Addr, in *intake) *sniffer {
 	s := &sniffer{intake: in, grpc: newConnQueue(addr), http: newConnQueue(addr), open: map[net.Conn]struct{}{}}
-	if config != nil {
-		s.tls = preferHTTP2(config)
+	if w.tls != nil {
+		s.tls, s.plain = preferHTTP2(w.tls), w.plain
 	}
 	return s
+}
+
+// way is how clients connect to a listener: plain if there is no TLS.
+type way struct {
+	tls   *tls.Config
+	plain bool
+}
+
+// clientListeners returns the listeners for clients, each once, and how clients connect to them.
+func (c *Config) clientListeners() (all []net.Listener, ways []way) {
+	for _, l := range c.ListenClient {
+		all, ways = append(all, l), append(ways, way{c.TLS, slices.Contains(c.ListenPlain, l)})
+	}
+	for _, l := range c.ListenPlain {
+		if !slices.Contains(c.ListenClient, l) {
+			all, ways = append(all, l), append(ways, way{nil, true})
+		}
+	}
+	return all, ways
 }
 
 // preferHTTP2 gives HTTP/2 to clients that offer it, and notes which of them also offer
@@ -143,14 +163,20 @@ func (s *sniffer) greet(raw net.Conn) (conn net.Conn, isGRPC bool, err error) {
 	if err := raw.SetDeadline(time.Now().Add(sniffTimeout)); err != nil {
 		return nil, false, err
 	}
-	out := &sniffedConn{Conn: raw, closed: func() { s.forget(raw) }}
-	hello := &helloConn{Conn: raw}
-	if s.tls != nil {
+	out := &sniffedConn{aheadConn: aheadConn{Conn: raw}, closed: func() { s.forget(raw) }}
+	isTLS := s.tls != nil
+	if isTLS && s.plain {
+		if isTLS, err = out.beginsTLS(); err != nil {
+			return nil, false, err
+		}
+	}
+	hello := &helloConn{Conn: &aheadConn{Conn: raw, ahead: out.ahead}}
+	if isTLS {
 		secure := tls.Server(hello, s.tls)
 		if err := secure.HandshakeContext(context.Background()); err != nil {
 			return nil, false, err
 		}
-		out.Conn, out.tls = secure, secure
+		out.aheadConn, out.tls = aheadConn{Conn: secure}, secure
 	}
 	isHTTP2, err := out.sniff()
 	if err != nil {
@@ -172,19 +198,47 @@ func (s *sniffer) stop() {
 	s.http.Close()
 }
 
-// sniffedConn is a connection whose first bytes were read ahead.
-type sniffedConn struct {
+// aheadConn is a connection whose first bytes were read ahead.
+type aheadConn struct {
 	net.Conn
+	ahead []byte
+}
+
+// Read implements net.Conn.
+func (c *aheadConn) Read(b []byte) (int, error) {
+	if len(c.ahead) > 0 {
+		n := copy(b, c.ahead)
+		c.ahead = c.ahead[n:]
+		return n, nil
+	}
+	return c.Conn.Read(b)
+}
+
+// handshakeRecord is the first byte of a connection of TLS, and of none of HTTP.
+const handshakeRecord = 0x16
+
+// beginsTLS reads the first byte ahead.
+func (c *aheadConn) beginsTLS() (bool, error) {
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(c.Conn, first); err != nil {
+		return false, err
+	}
+	c.ahead = first
+	return first[0] == handshakeRecord, nil
+}
+
+// sniffedConn is a connection whose protocol is known.
+type sniffedConn struct {
+	aheadConn
 	tls    *tls.Conn // nil: plain
-	ahead  []byte
-	closed func() // is called by Close
+	closed func()    // is called by Close
 }
 
 // sniff reads until the first bytes cannot be, or are, the HTTP/2 preface.
 func (c *sniffedConn) sniff() (isHTTP2 bool, err error) {
 	buf := make([]byte, 0, len(http2Preface))
 	for len(buf) < cap(buf) {
-		n, err := c.Conn.Read(buf[len(buf):cap(buf)])
+		n, err := c.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		if string(buf) != http2Preface[:len(buf)] {
 			c.ahead = buf
@@ -196,16 +250,6 @@ func (c *sniffedConn) sniff() (isHTTP2 bool, err error) {
 	}
 	c.ahead = buf
 	return true, nil
-}
-
-// Read implements net.Conn.
-func (c *sniffedConn) Read(b []byte) (int, error) {
-	if len(c.ahead) > 0 {
-		n := copy(b, c.ahead)
-		c.ahead = c.ahead[n:]
-		return n, nil
-	}
-	return c.Conn.Read(b)
 }
 
 // Close implements net.Conn.

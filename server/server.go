@@ -78,6 +78,7 @@ type endpoints struct {
 	http        *http.Server    // of clients
 	metricsHTTP *http.Server
 	gateway     *gateway
+	listening   []net.Listener // for clients
 	sniffers    []*sniffer
 	clients     *connLimit
 }
@@ -119,8 +120,9 @@ func Start(cfg Config) (*Server, error) {
 		err = s.open()
 	}
 	if err != nil {
-		closeAll(cfg.ListenClient)
-		closeAll(cfg.ListenMetrics)
+		for _, listeners := range [][]net.Listener{cfg.ListenClient, cfg.ListenPlain, cfg.ListenMetrics} {
+			closeAll(listeners)
+		}
 		return nil, err
 	}
 	s.serve()
@@ -242,10 +244,11 @@ func (s *Server) diskNeed() int64 {
 
 // serve begins to accept clients.
 func (s *Server) serve() {
-	s.cfg.ListenClient = s.clients.listeners(s.cfg.ListenClient)
+	all, ways := s.cfg.clientListeners()
+	s.listening = s.clients.listeners(all)
 	s.cfg.ListenMetrics = newConnLimit(s.cfg.metricsConnections, s.logger).listeners(s.cfg.ListenMetrics)
-	for _, l := range s.cfg.ListenClient {
-		sniff := newSniffer(s.cfg.TLS, l.Addr(), s.intake)
+	for i, l := range s.listening {
+		sniff := newSniffer(ways[i], l.Addr(), s.intake)
 		s.sniffers = append(s.sniffers, sniff)
 		s.background.Go(func() { sniff.serve(l) })
 		s.background.Go(func() { s.grpc.Serve(sniff.grpc) })
@@ -291,7 +294,7 @@ func (s *Server) stop() {
 	if s.compactor != nil {
 		s.compactor.Stop()
 	}
-	closeAll(s.cfg.ListenClient)
+	closeAll(s.listening)
 	closeAll(s.cfg.ListenMetrics)
 	s.streams.stop(rpctypes.ErrGRPCStopped)
 	s.http.Close()
@@ -329,7 +332,7 @@ func (s *Server) drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)
 	s.log.HandOver(ctx)
 	cancel()
-	closeAll(s.cfg.ListenClient)
+	closeAll(s.listening)
 	s.streams.stop(rpctypes.ErrGRPCStopped)
 	ctx, cancel = context.WithTimeout(context.Background(), drainTime)
 	defer cancel()

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -87,18 +88,29 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 }
 
 // listen opens the listeners of clients, and of metrics.
-func listen(c *server.Config, s *settings.Settings, clientTLS *tls.Config) (err error) {
-	if c.ListenClient, err = listenAll(settings.Hosts(slices.Concat(s.ListenClient, s.ListenHTTP))); err != nil {
+func listen(c *server.Config, s *settings.Settings, clientTLS *tls.Config) error {
+	clients := settings.Addresses(slices.Concat(s.ListenClient, s.ListenHTTP))
+	listeners, err := listenAll(clients)
+	if err != nil {
 		return fmt.Errorf("listen for clients: %w", err)
 	}
-	if c.ListenMetrics, err = listenAll(settings.Hosts(s.ListenMetrics)); err != nil {
-		closeListeners(c.ListenClient)
+	for i, l := range listeners {
+		if clients[i].TLS || clientTLS == nil {
+			c.ListenClient = append(c.ListenClient, l)
+		}
+		if clients[i].Plain && clientTLS != nil {
+			c.ListenPlain = append(c.ListenPlain, l)
+		}
+	}
+	metrics := settings.Addresses(s.ListenMetrics)
+	if c.ListenMetrics, err = listenAll(metrics); err != nil {
+		closeListeners(listeners)
 		return fmt.Errorf("listen for metrics: %w", err)
 	}
-	if settings.Secure(s.ListenMetrics) {
-		http1 := clientTLS.Clone()
-		http1.NextProtos = nil
-		for i, l := range c.ListenMetrics {
+	for i, l := range c.ListenMetrics {
+		if metrics[i].TLS {
+			http1 := clientTLS.Clone()
+			http1.NextProtos = nil
 			c.ListenMetrics[i] = tls.NewListener(l, http1)
 		}
 	}
@@ -298,10 +310,14 @@ func sameIdentity(s *settings.Settings, kept, derived identity) error {
 	return nil
 }
 
-func listenAll(addrs []string) ([]net.Listener, error) {
+func listenAll(addrs []settings.Address) ([]net.Listener, error) {
 	var out []net.Listener
-	for _, addr := range addrs {
-		l, err := net.Listen("tcp", addr)
+	for _, a := range addrs {
+		err := removeSocket(a)
+		var l net.Listener
+		if err == nil {
+			l, err = net.Listen(a.Network, a.Addr)
+		}
 		if err != nil {
 			closeListeners(out)
 			return nil, ports.Explain(err)
@@ -309,6 +325,26 @@ func listenAll(addrs []string) ([]net.Listener, error) {
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// removeSocket removes the file that a process which was killed left at an address, as etcd does. It leaves files that
+// are no sockets, and, unlike etcd, a socket to which a process still listens.
+func removeSocket(a settings.Address) error {
+	if a.Network != "unix" {
+		return nil
+	}
+	info, err := os.Lstat(a.Addr)
+	if err != nil || info.Mode().Type() != fs.ModeSocket {
+		return nil // to listen tells what is wrong
+	}
+	conn, err := net.DialTimeout(a.Network, a.Addr, time.Second)
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		if err == nil {
+			conn.Close()
+		}
+		return nil
+	}
+	return os.Remove(a.Addr)
 }
 
 func closeListeners(listeners []net.Listener) {

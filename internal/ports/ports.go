@@ -45,7 +45,7 @@ func Check(addr string) error {
 // Explain turns an error of net.Listen about a taken port into a [BusyError] and returns other errors unchanged.
 func Explain(err error) error {
 	var op *net.OpError
-	if !errors.Is(err, syscall.EADDRINUSE) || !errors.As(err, &op) || op.Addr == nil {
+	if !errors.Is(err, syscall.EADDRINUSE) || !errors.As(err, &op) || op.Addr == nil || op.Net == "unix" {
 		return err
 	}
 	busy := &BusyError{Addr: op.Addr.String()}

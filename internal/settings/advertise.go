@@ -35,5 +35,5 @@ func (s *Settings) checkAdvertised() error {
 // anyAddress reports whether a URL to listen on is of all interfaces.
 func anyAddress(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "" || ip != nil && ip.IsUnspecified()
+	return !isSocket(u) && u.Hostname() == "" || ip != nil && ip.IsUnspecified()
 }

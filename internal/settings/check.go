@@ -3,8 +3,6 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,103 +51,10 @@ func (s *Settings) checkNames() error {
 	if s.InitialState != StateNew && s.InitialState != StateExisting {
 		return fmt.Errorf("--initial-cluster-state %q: it is new or existing", s.InitialState)
 	}
-	if _, err := parseURLs("--join", s.Join, false); err != nil {
+	if _, err := parseURLs("--join", s.Join, parseJoinURL); err != nil {
 		return err
 	}
 	return nil
-}
-
-func (s *Settings) checkURLs() error {
-	var errs []error
-	seen := map[string]string{} // host:port to the flag that listens there
-	for _, l := range []struct {
-		flag   string
-		urls   []string
-		listen bool
-		tls    TLS
-		either bool // may be plain although there is a certificate, and may be empty
-	}{
-		{"--listen-client-urls", s.ListenClient, true, s.ClientTLS, false},
-		{"--listen-client-http-urls", s.ListenHTTP, true, s.ClientTLS, true},
-		{"--advertise-client-urls", s.AdvertiseClient, false, s.ClientTLS, false},
-		{"--listen-peer-urls", s.ListenPeer, true, s.PeerTLS, false},
-		{"--initial-advertise-peer-urls", s.AdvertisePeer, false, s.PeerTLS, false},
-		{"--listen-metrics-urls", s.ListenMetrics, true, s.ClientTLS, true},
-	} {
-		urls, err := parseURLs(l.flag, l.urls, l.listen)
-		errs = append(errs, err)
-		for _, u := range urls {
-			peer := strings.Contains(l.flag, "peer")
-			if u.Scheme != "http" || !l.either && (!peer || !s.PeerTLSByURL) {
-				errs = append(errs, checkScheme(l.flag, u, l.tls))
-			}
-			if !l.listen {
-				continue
-			}
-			if other, taken := seen[u.Host]; taken {
-				errs = append(errs, fmt.Errorf("%s: %s is already in %s", l.flag, u.Host, other))
-			}
-			seen[u.Host] = l.flag
-		}
-		if len(l.urls) == 0 && !l.either {
-			errs = append(errs, fmt.Errorf("%s is empty", l.flag))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func checkScheme(flag string, u *url.URL, tls TLS) error {
-	switch {
-	case u.Scheme == "https" && !tls.Enabled():
-		return fmt.Errorf("%s: %s needs a certificate and a key", flag, u)
-	case u.Scheme == "http" && tls.Enabled():
-		return fmt.Errorf("%s: %s is plain although a certificate is given: write https", flag, u)
-	}
-	return nil
-}
-
-// parseURLs accepts URLs to listen on or to dial: scheme, host and port alone. An address to listen on must be an IP
-// address or localhost, as in etcd.
-func parseURLs(flag string, texts []string, listen bool) ([]*url.URL, error) {
-	var urls []*url.URL
-	var errs []error
-	for _, text := range texts {
-		u, err := parseURL(strings.TrimSpace(text), listen)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %q: %w", flag, text, err))
-			continue
-		}
-		urls = append(urls, u)
-	}
-	for _, u := range urls {
-		if u.Scheme != urls[0].Scheme {
-			errs = append(errs, fmt.Errorf("%s mixes %s and %s", flag, urls[0].Scheme, u.Scheme))
-			break
-		}
-	}
-	return urls, errors.Join(errs...)
-}
-
-func parseURL(text string, listen bool) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("must begin with http:// or https://")
-	}
-	host, port, err := net.SplitHostPort(u.Host)
-	if err != nil || port == "" {
-		return nil, errors.New("must name a host and a port")
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 1<<16-1 {
-		return nil, fmt.Errorf("port %q does not exist", port)
-	}
-	if u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
-		return nil, errors.New("must hold nothing after the port")
-	}
-	if listen && host != "" && host != "localhost" && net.ParseIP(host) == nil {
-		return nil, fmt.Errorf("to listen, give an IP address or localhost, not the name %q", host)
-	}
-	u.Path = ""
-	return u, nil
 }
 
 // Peers returns the initial cluster, sorted by name.
@@ -162,7 +67,7 @@ func (s *Settings) Peers() ([]Peer, error) {
 		if !ok || unnamed {
 			return nil, fmt.Errorf("--initial-cluster: %q is not NAME=URL", part)
 		}
-		u, err := parseURL(address, false)
+		u, err := parsePeerURL(address, false)
 		if err != nil {
 			return nil, fmt.Errorf("--initial-cluster: %s: %q: %w", name, address, err)
 		}
@@ -272,20 +177,4 @@ func (s *Settings) Retention() (period time.Duration, revisions int64, err error
 		return d, 0, nil
 	}
 	return 0, 0, fmt.Errorf("--auto-compaction-mode %q: it is periodic or revision", s.AutoCompactionMode)
-}
-
-// Secure reports whether URLs, which have one scheme, are of TLS.
-func Secure(urls []string) bool {
-	return len(urls) > 0 && strings.HasPrefix(strings.TrimSpace(urls[0]), "https:")
-}
-
-// Hosts returns the host:port of URLs that were validated.
-func Hosts(urls []string) []string {
-	var out []string
-	for _, text := range urls {
-		if u, err := parseURL(strings.TrimSpace(text), false); err == nil {
-			out = append(out, u.Host)
-		}
-	}
-	return out
 }

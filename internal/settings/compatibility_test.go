@@ -30,7 +30,7 @@ var different = map[string]string{
 	"warning-apply-duration":         "more than 0; slow reads are logged by --warning-unary-request-duration",
 	"warning-unary-request-duration": "more than 0; one line a second at most",
 	"wal-dir":                        "of the log with its snapshots and large values; `DATA-DIR/replica` is a link to it",
-	"listen-peer-urls":               "links of braid; members of etcd cannot connect",
+	"listen-peer-urls":               "links of braid over TCP, without `unix://`; members of etcd cannot connect",
 	"feature-gates":                  "known; gates have one value each, and others are reported",
 }
 

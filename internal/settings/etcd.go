@@ -160,7 +160,7 @@ func (s *Settings) checkForeign() error {
 
 // Ignored returns a line for every given setting that has no effect, sorted.
 func (s *Settings) Ignored() []string {
-	out := append(slices.Clone(s.noted), s.ignoredGates()...)
+	out := slices.Concat(s.noted, s.ignoredGates(), s.plainBeside())
 	for _, v := range s.foreign {
 		if v.given() && !v.refuse {
 			out = append(out, "--"+v.name+" does nothing: "+v.why)

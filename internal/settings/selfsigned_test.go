@@ -53,11 +53,12 @@ func TestAutomaticTLSIsRefused(t *testing.T) {
 		"--peer-trusted-ca-file has no meaning with --peer-auto-tls":     {"--peer-trusted-ca-file=ca"},
 		"--peer-cert-allowed-cn has no meaning with --peer-auto-tls":     {"--peer-cert-allowed-cn=m1"},
 		"--peer-cert-names-host has no meaning without --peer-cert-file": {"--peer-cert-names-host"},
-		"127.0.0.1:1 is plain although a certificate is given":           {"--listen-client-urls=http://127.0.0.1:1"},
 	} {
 		_, err := load(append(https, args...))
 		require.ErrorContains(t, err, want)
 	}
+	_, err := load([]string{"--listen-client-urls=http://127.0.0.1:1", "--auto-tls"})
+	require.ErrorContains(t, err, "127.0.0.1:1 is plain although a certificate is given")
 	s, err := load([]string{"--listen-client-urls=https://127.0.0.1:1", "--auto-tls", "--cert-file=c", "--key-file=k"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"--auto-tls does nothing: --cert-file is given"}, s.Ignored())

@@ -119,7 +119,8 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.DataDir, "data-dir", "", "directory of this member's data (default NAME.braid)")
 	f.StringVar(&s.WALDir, "wal-dir", "", "directory of this member's log, with its snapshots and large values, as on a "+
 		"disk of its own (default in --data-dir)")
-	f.StringSliceVar(&s.ListenClient, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on")
+	f.StringSliceVar(&s.ListenClient, "listen-client-urls", []string{"http://localhost:2379"},
+		"URLs to serve clients on; one port may be of http and https, and unix:///FILE or unixs:///FILE is a socket")
 	f.StringSliceVar(&s.AdvertiseClient, "advertise-client-urls", nil,
 		"URLs where clients reach this member (default --listen-client-urls; required if that is of all interfaces)")
 	f.StringSliceVar(&s.ListenHTTP, "listen-client-http-urls", nil,

@@ -93,7 +93,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--listen-client-urls=http://localhost:99999", "does not exist"},
 		{"--listen-client-urls=http://localhost:1/x", "nothing after the port"},
 		{"--listen-client-urls=http://example.com:1", "IP address or localhost"},
-		{"--listen-client-urls=http://localhost:1,https://localhost:2", "mixes http and https"},
+		{"--listen-peer-urls=http://localhost:1,https://localhost:2", "mixes http and https"},
 		{"--listen-client-urls=http://localhost:2380", "localhost:2380 is already in --listen-client-urls"},
 		{"--listen-client-urls=https://localhost:1", "needs a certificate"},
 		{"--cert-file=c --key-file=k", "write https"},
