@@ -53,7 +53,8 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 	if err != nil {
 		return none, fmt.Errorf("certificate for members: %w", err)
 	}
-	who, err := identify(ctx, s, &joiner{s: s, peerTLS: peerTLS, clientTLS: clientTLS})
+	j := &joiner{s: s, peerTLS: peerTLS, clientTLS: clientTLS}
+	who, err := identify(ctx, s, &discoverer{s: s, dns: net.DefaultResolver, logger: etcds}, j)
 	if err != nil {
 		return none, err
 	}
@@ -205,8 +206,8 @@ func refuseForeign(dir, walDir string) error {
 		}
 	}
 	for _, e := range entries {
-		// Files of an interrupted first start, and of a launcher that did not start any member.
-		own := slices.Contains([]string{logDir, storeDir, settings.CertificatesDir}, e.Name()) ||
+		// Those of an interrupted first start, and of a launcher that did not start any member.
+		own := slices.Contains([]string{logDir, storeDir, settings.CertificatesDir, discoveredFile}, e.Name()) ||
 			slices.Contains(launch.LockFiles, e.Name()) || walDir != "" && inside(filepath.Join(dir, e.Name()), walDir)
 		if !own && !slices.Contains(unowned, e.Name()) {
 			return fmt.Errorf("data directory %s is not empty and holds no member of braid (it has %q): choose another "+
@@ -230,16 +231,20 @@ type identity struct {
 
 // identify finds the member's ids: in its data directory, from a running cluster that it
 // joins, or from the initial cluster.
-func identify(ctx context.Context, s *settings.Settings, j *joiner) (identity, error) {
+func identify(ctx context.Context, s *settings.Settings, d *discoverer, j *joiner) (identity, error) {
+	kept, found, err := readIdentity(s.DataDir)
+	if err == nil {
+		err = d.run(ctx, found)
+	}
+	if err != nil {
+		return identity{}, err
+	}
 	derived, err := derive(s)
 	if err != nil {
 		return identity{}, err
 	}
-	kept, found, err := readIdentity(s.DataDir)
-	if err != nil {
-		return identity{}, err
-	}
-	if found && (s.InitialState == settings.StateExisting || joinedAs(s, kept)) {
+	other := kept.self != derived.self || kept.cluster != derived.cluster // as before discovery was given
+	if found && (s.InitialState == settings.StateExisting || joinedAs(s, kept) || s.Discovers() && other) {
 		return j.rejoin(ctx, kept), nil
 	}
 	if found {
@@ -260,7 +265,7 @@ func derive(s *settings.Settings) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	who := identity{self: braid.MemberIDOf(s.Name, s.Token)}
+	who := identity{self: braid.MemberIDOf(s.InitialName, s.Token)}
 	for _, p := range peers {
 		who.members = append(who.members, braid.Member{ID: braid.MemberIDOf(p.Name, s.Token), Name: p.Name,
 			PeerURLs: p.URLs, Zone: p.Zone})

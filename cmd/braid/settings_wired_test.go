@@ -96,6 +96,10 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		"auto-tls", "peer-auto-tls", // tls_linux_test.go
 		"feature-gates",                 // warns: package settings
 		"initial-cluster-state", "join", // join_linux_test.go
+		"discovery-srv", "discovery-srv-name", "discovery-endpoints", "discovery-token", "discovery-user", // discover tests
+		"discovery-password", "discovery-insecure-transport", "discovery-insecure-skip-tls-verify", // package settings
+		"discovery-cert", "discovery-key", "discovery-cacert", "discovery-dial-timeout", "discovery-request-timeout",
+		"discovery-keepalive-time", "discovery-keepalive-timeout",
 		"client-cert-auth", "peer-client-cert-auth", // with TLS: package settings, and below
 	}
 	require.True(t, same(configOf(t, base...), configOf(t, base...)))

@@ -176,6 +176,7 @@ var serverOnly = []struct {
 }{
 	{"go.etcd.io/etcd/server/v3/embed", []string{"bench/rivals"}}, // a separate module
 	{"go.etcd.io/etcd/server/v3/features", []string{"internal/settings", "bench/rivals"}},
+	{"go.etcd.io/etcd/server/v3/etcdserver/api/v3discovery", []string{"cmd/braid", "bench/rivals"}}, // a client
 	{"go.etcd.io/etcd/server/", []string{"internal/store", "server", "bench/rivals"}},
 	{"go.etcd.io/raft/", []string{"bench/rivals"}},
 	{"github.com/hashicorp/", []string{"bench/rivals"}},

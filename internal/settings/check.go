@@ -28,7 +28,9 @@ func (s *Settings) complete() {
 	if len(s.AdvertisePeer) == 0 {
 		s.AdvertisePeer = advertised(s.ListenPeer)
 	}
-	if s.InitialCluster == "" {
+	s.Discovery.complete()
+	s.InitialName = s.Name
+	if s.clusterGiven = s.InitialCluster != ""; !s.clusterGiven {
 		var own []string
 		for _, u := range s.AdvertisePeer {
 			own = append(own, s.Name+"="+u)
@@ -41,6 +43,7 @@ func (s *Settings) complete() {
 func (s *Settings) check() error {
 	return errors.Join(s.checkNames(), s.checkZone(), s.checkURLs(), s.checkAdvertised(), s.checkCluster(),
 		s.checkTLS(), s.checkLimits(), s.Access.check(), s.Monitor.check(), s.Database.check(), s.Output.check(),
+		s.checkDiscovery(),
 		s.checkForeign(), s.checkGates(), s.Log.Complete())
 }
 
@@ -91,7 +94,7 @@ func (s *Settings) checkCluster() error {
 	owner := map[string]string{}
 	var own *Peer
 	for i, p := range peers {
-		if p.Name == s.Name {
+		if p.Name == s.InitialName {
 			own = &peers[i]
 		}
 		for _, u := range p.URLs {
@@ -106,7 +109,7 @@ func (s *Settings) checkCluster() error {
 	}
 	if own == nil {
 		errs = append(errs, fmt.Errorf("--initial-cluster does not include this member, %q: its members are %s",
-			s.Name, names(peers)))
+			s.InitialName, names(peers)))
 	} else if !SameURLs(own.URLs, s.AdvertisePeer) {
 		errs = append(errs, fmt.Errorf("--initial-cluster says that %s is at %s, --initial-advertise-peer-urls says %s",
 			s.Name, strings.Join(own.URLs, ","), strings.Join(s.AdvertisePeer, ",")))

@@ -17,6 +17,7 @@ var different = map[string]string{
 	"data-dir": "a directory of braid; one of etcd is refused",
 	"name":     "the id of a first member follows from it, not from its URLs",
 
+	"discovery-srv":                  "each founding member is named after its record until it has started",
 	"initial-cluster-state":          "`existing` asks the others; `--join` does so, too",
 	"heartbeat-interval":             "in the log's profile: `braid tune` changes it",
 	"election-timeout":               "in the log's profile: `braid tune` changes it",

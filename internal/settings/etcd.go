@@ -51,9 +51,8 @@ func (v *foreign) Type() string {
 func (v *foreign) given() bool { return v.flag.Changed && v.value != "" && v.value != v.harmless }
 
 const (
-	noDiscovery = "there is no discovery: give --initial-cluster, or --join"
-	noV2        = "there is no v2"
-	noTracing   = "there is no tracing"
+	noV2      = "there is no v2"
+	noTracing = "there is no tracing"
 )
 
 // foreignFlags are those of etcd 3.7, and some earlier ones that manifests still have.
@@ -62,10 +61,7 @@ func foreignFlags() []*foreign {
 		{name: "force-new-cluster", isBool: true, harmless: "false",
 			why: "a new cluster begins from what is left with braid salvage"},
 		{name: "proxy", harmless: "off", why: noV2},
-		{name: "discovery", why: noDiscovery},
-		{name: "discovery-srv", why: noDiscovery},
-		{name: "discovery-token", why: noDiscovery},
-		{name: "discovery-endpoints", why: noDiscovery},
+		{name: "discovery", why: noV2 + ": give --discovery-endpoints with --discovery-token"},
 	}
 	for _, f := range refused {
 		f.refuse = true
@@ -91,6 +87,8 @@ func ignoredFlags() []*foreign {
 		{name: "proxy-write-timeout", harmless: "5000", why: noV2},
 		{name: "proxy-read-timeout", harmless: "0", why: noV2},
 		{name: "v2-deprecation", why: noV2},
+		{name: "discovery-fallback", harmless: "exit", why: noV2 + ", to which a member could be a proxy"},
+		{name: "discovery-proxy", why: noV2 + ", which was asked through it"},
 		{name: "downgrade-check-time", why: "there are no downgrades"},
 
 		{name: "logger", harmless: "zap", why: "there is one logger, see --log-format"},
@@ -103,11 +101,6 @@ func ignoredFlags() []*foreign {
 		{name: "socket-reuse-address", isBool: true, harmless: "true", why: "addresses of ended processes are always reused"},
 		{name: "raft-read-timeout", why: "links between members have timeouts of their own"},
 		{name: "raft-write-timeout", why: "links between members have timeouts of their own"},
-	}
-	for _, name := range []string{"srv-name", "fallback", "proxy", "dial-timeout", "request-timeout", "keepalive-time",
-		"keepalive-timeout", "insecure-transport",
-		"insecure-skip-tls-verify", "cert", "key", "cacert", "user", "password"} {
-		out = append(out, &foreign{name: "discovery-" + name, isBool: strings.HasPrefix(name, "insecure-"), why: noDiscovery})
 	}
 	out = append(out, &foreign{name: "enable-distributed-tracing", isBool: true, harmless: "false", why: noTracing})
 	for _, name := range []string{"address", "service-name", "instance-id", "sampling-rate"} {
@@ -168,6 +161,9 @@ func (s *Settings) Ignored() []string {
 	}
 	if s.InitialState == StateNew && len(s.Join) > 0 {
 		out = append(out, "--join does nothing with --initial-cluster-state new")
+	}
+	if s.SRVName != "" && s.SRVDomain == "" {
+		out = append(out, "--discovery-srv-name does nothing without --discovery-srv")
 	}
 	if p := s.protocol(); len(s.LanePrefixes) > 0 && p != nil && !s.early(p) {
 		why := ": it has no lanes"

@@ -31,6 +31,7 @@ type Settings struct {
 	ListenHTTP []string
 
 	InitialCluster string   // name=URL,name=URL…
+	InitialName    string   // of this member there
 	InitialZones   []string // name=zone of each member in InitialCluster, or nil
 	InitialState   string   // StateNew or StateExisting
 	Token          string
@@ -44,6 +45,7 @@ type Settings struct {
 	Monitor
 	Database
 	Output
+	Discovery
 
 	SnapshotBytes           int
 	KeepLogBytes            int
@@ -65,6 +67,7 @@ type Settings struct {
 	MaxLearners             int
 	gates                   string
 	advertises              bool // AdvertiseClient was given
+	clusterGiven            bool // InitialCluster was given
 	foreign                 []*foreign
 	noted                   []string // what loading found to have no effect
 	configFile              string
@@ -107,6 +110,7 @@ func (s *Settings) Flags(f *pflag.FlagSet) {
 	s.Monitor.flags(f)
 	s.Database.flags(f)
 	s.Output.flags(f)
+	s.Discovery.flags(f)
 	s.processFlags(f)
 	s.foreignFlags(f)
 	takeExperimental(f)

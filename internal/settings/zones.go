@@ -55,7 +55,7 @@ func (s *Settings) Founding() error {
 	if err != nil || s.Zone == "" {
 		return err
 	}
-	own := peers[slices.IndexFunc(peers, func(p Peer) bool { return p.Name == s.Name })] // check found it
+	own := peers[slices.IndexFunc(peers, func(p Peer) bool { return p.Name == s.InitialName })] // check found it
 	_, _, _, zones := quorum.Setting.In(s.Values).Parts()
 	switch {
 	case own.Zone == s.Zone, own.Zone == "" && zones.Count == 0: // there it may come later
