@@ -79,6 +79,9 @@ func (c *clusterService) removed() []braid.MemberID {
 }
 
 func (c *clusterService) mayAdd(m *braid.Member) error {
+	if err := c.mayAddStrictly(m); err != nil {
+		return err
+	}
 	st := c.s.log.Status()
 	learners := 0
 	for i := range st.Members {
@@ -105,6 +108,9 @@ func (c *clusterService) mayAdd(m *braid.Member) error {
 func (c *clusterService) MemberRemove(ctx context.Context,
 	r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
 	if err := c.s.needAdmin(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.mayRemoveStrictly(braid.MemberID(r.ID)); err != nil {
 		return nil, err
 	}
 	if c.find(r.ID) == nil {
@@ -173,6 +179,9 @@ func (c *clusterService) promoteHere(ctx context.Context, user *auth.AuthInfo,
 		return nil, rpctypes.ErrGRPCMemberNotLearner
 	}
 	if err := c.caughtUp(ctx, user, r); err != nil {
+		return nil, err
+	}
+	if err := c.mayPromoteStrictly(); err != nil {
 		return nil, err
 	}
 	if err := c.change(ctx, braid.Change{Kind: braid.AddVoter, Member: braid.Member{ID: m.ID}}); err != nil {

@@ -55,6 +55,7 @@ type Config struct {
 	MaxTxnOps            int           // operations of a transaction; default 128
 	MaxConcurrentStreams uint32        // calls in progress on a connection; default [DefaultConcurrentStreams]
 	MaxLearners          int           // default 1
+	LaxReconfig          bool          // leave out etcd's conditions for changes of members; the log's stay
 	RequestTimeout       time.Duration // default 5 s and two election timeouts
 	// WatchProgressInterval is how often a watch that asked for it and had no events is sent the revision; default 10
 	// min, at least 100 ms.

@@ -65,6 +65,7 @@ func TestMembersWithOtherProtocolNames(t *testing.T) {
 			require.Contains(t, c.running[3].stderr.String(), "not of iss")
 			c.more = nil
 			c.start(3)
+			c.healthy(3)
 
 			joiner := newServeFlags(t)
 			joiner.name = "m4"

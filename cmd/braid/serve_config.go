@@ -72,7 +72,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		Store:          storeOptions(s, etcds),
 		Name:           s.Name, Zone: s.Zone, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
 		MaxRequestBytes: int(s.MaxRequestBytes), MaxTxnOps: int(s.MaxTxnOps), MaxConcurrentStreams: s.MaxConcurrentStreams,
-		MaxLearners:          s.MaxLearners,
+		MaxLearners: s.MaxLearners, LaxReconfig: !s.StrictReconfig,
 		LanePrefixes:         lanes,
 		CompactHashCheckTime: max(0, s.CompactHashCheckTime), CorruptCheckTime: max(0, s.CorruptCheckTime),
 		WatchProgressInterval: s.WatchProgressInterval, NoGateway: !s.EnableGRPCGateway, Logger: logger,

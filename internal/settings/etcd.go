@@ -78,8 +78,6 @@ func ignoredFlags() []*foreign {
 		{name: "unsafe-no-fsync", isBool: true, harmless: "false", why: "every acknowledged write is synced"},
 		{name: "pre-vote", isBool: true, harmless: "true", why: "a candidate always asks before it disturbs a leader"},
 		{name: "initial-election-tick-advance", isBool: true, harmless: "true", why: "elections begin by --election-timeout"},
-		{name: "strict-reconfig-check", isBool: true, harmless: "true",
-			why: "unsafe changes of the membership are always refused"},
 		{name: "enable-v2", isBool: true, harmless: "false", why: noV2},
 		{name: "proxy-failure-wait", harmless: "5000", why: noV2},
 		{name: "proxy-refresh-interval", harmless: "30000", why: noV2},

@@ -20,11 +20,11 @@ func nothing(s *Settings) (out []string) {
 func TestSampleOfTheFile(t *testing.T) {
 	s, err := load([]string{"--config-file=testdata/etcd.conf.yml"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"--discovery-fallback", "--max-snapshots", "--max-wals", "--snapshot-count",
-		"--strict-reconfig-check"}, nothing(s))
+	require.Equal(t, []string{"--discovery-fallback", "--max-snapshots", "--max-wals", "--snapshot-count"}, nothing(s))
 	require.Equal(t, "default.braid", s.DataDir)
 	require.Equal(t, []string{"stderr"}, s.LogOutputs)
 	require.True(t, s.Profiling)
+	require.False(t, s.StrictReconfig)
 }
 
 // TestManifestOfKubeadm has the command of its static pod, of Kubernetes 1.22 to 1.34.

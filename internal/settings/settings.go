@@ -65,6 +65,7 @@ type Settings struct {
 	MemoryLimit             int64 // 0: half of the machine's
 	LockMemory              bool  // keep it from being swapped out
 	MaxLearners             int
+	StrictReconfig          bool // demand what etcd does before a change of members
 	gates                   string
 	advertises              bool // AdvertiseClient was given
 	clusterGiven            bool // InitialCluster was given
@@ -193,6 +194,8 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 		"size of the database above which writes are refused (0: 2 GiB, negative: no limit)")
 	f.UintVar(&s.MaxTxnOps, "max-txn-ops", 128, "maximal number of operations of a transaction")
 	f.IntVar(&s.MaxLearners, "max-learners", 1, "maximal number of learners at a time")
+	f.BoolVar(&s.StrictReconfig, "strict-reconfig-check", true, "refuse changes of members as etcd does; without it only "+
+		"those after which no majority would decide")
 	f.Uint32Var(&s.MaxConcurrentStreams, "max-concurrent-streams", 4096,
 		"maximal number of concurrent calls on a client's connection; further ones wait in the client")
 	f.DurationVar(&s.CompactHashCheckTime, "compact-hash-check-time", time.Minute,
