@@ -37,14 +37,14 @@ func (s *Server) publications() []*publication {
 	}
 }
 
-// publish makes the membership show this part.
-func (s *Server) publish(p *publication) {
+// publish makes the membership show this part. It reports whether it does; otherwise the server stops.
+func (s *Server) publish(p *publication) bool {
 	pause := time.Duration(0)
 	for {
 		select {
 		case <-time.After(pause):
 		case <-s.stopping:
-			return
+			return false
 		}
 		pause = min(max(2*pause, publishRetry), publishPause)
 		m := s.cluster.find(uint64(s.id))
@@ -52,7 +52,7 @@ func (s *Server) publish(p *publication) {
 			continue // not added yet
 		}
 		if m.Amended(&p.wanted) {
-			return
+			return true
 		}
 		members := s.log.Status().Members
 		if p.refused != nil && time.Now().Before(p.again) && reflect.DeepEqual(members, p.refused) {

@@ -85,11 +85,11 @@ type endpoints struct {
 
 // lifecycle is how far a server has started or stopped.
 type lifecycle struct {
-	// started is closed when log and services are set, stopping when the server begins to stop, done when it has
-	// stopped. err is set before done is closed.
-	started, stopping, done chan struct{}
-	stopOnce, drainOnce     sync.Once
-	err                     error
+	// started is closed when log and services are set, joined when the membership has this member's name, stopping when
+	// the server begins to stop, done when it has stopped. err is set before done is closed.
+	started, joined, stopping, done chan struct{}
+	stopOnce, drainOnce             sync.Once
+	err                             error
 	// fatal holds the first error that the server cannot continue with.
 	fatal chan error
 	// background are goroutines that end by themselves once stopping is closed.
@@ -108,7 +108,8 @@ type lifecycle struct {
 func Start(cfg Config) (*Server, error) {
 	s := &Server{
 		lifecycle: lifecycle{
-			started: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), fatal: make(chan error, 1),
+			started: make(chan struct{}), joined: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}),
+			fatal: make(chan error, 1),
 		},
 		metrics: metrics.New(cfg.ExtensiveMetrics), streams: newOpenStreams(), id: cfg.Node.Self, began: time.Now(),
 	}
@@ -131,8 +132,12 @@ func Start(cfg Config) (*Server, error) {
 		s.compactor.Run()
 	}
 	s.background.Go(s.follow)
-	for _, p := range s.publications() {
-		s.background.Go(func() { s.publish(p) })
+	for i, p := range s.publications() {
+		s.background.Go(func() {
+			if s.publish(p) && i == 0 {
+				close(s.joined)
+			}
+		})
 	}
 	s.background.Go(func() { s.intake.run(s.stopping) })
 	s.background.Go(s.orderWanted)
@@ -357,6 +362,10 @@ func (s *Server) Close() error {
 	<-s.done
 	return s.err
 }
+
+// Joined is closed once the membership that this member has applied shows its name and client URLs: it takes part in
+// its cluster.
+func (s *Server) Joined() <-chan struct{} { return s.joined }
 
 // Done is closed when the server has stopped.
 func (s *Server) Done() <-chan struct{} { return s.done }

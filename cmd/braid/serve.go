@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"github.com/braidlog/braid"
@@ -104,6 +105,7 @@ func serve(ctx context.Context, s *settings.Settings, log io.Writer) error {
 		logger.Info("--instances is what a new cluster begins with, this one goes on with its own", "flag", s.Instances(),
 			"instances", running)
 	}
+	go tellInit(ctx, member.Joined(), logger)
 	select {
 	case <-member.Done():
 		return fmt.Errorf("member %s stopped: %w", s.Name, member.Err())
@@ -111,6 +113,19 @@ func serve(ctx context.Context, s *settings.Settings, log io.Writer) error {
 	}
 	logger.Info("stopping")
 	return closeInTime(member, logger)
+}
+
+// tellInit tells systemd that the member serves once it takes part in its cluster, as etcd does. Units with Type=notify
+// demand it.
+func tellInit(ctx context.Context, joined <-chan struct{}, logger *slog.Logger) {
+	select {
+	case <-joined:
+	case <-ctx.Done():
+		return
+	}
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		logger.Error("could not tell systemd that the member serves", "err", err)
+	}
 }
 
 // withProtocol adds to an error about the contents of a data directory the flags that open it.

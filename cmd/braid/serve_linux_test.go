@@ -253,3 +253,29 @@ func TestForeignDirectoriesAreRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "note"), nil, 0o600))
 	serving(t, f)
 }
+
+// TestSystemdIsTold: a unit with Type=notify, as Debian's of etcd, waits for the word of its process, which comes when
+// the member takes part in its cluster.
+func TestSystemdIsTold(t *testing.T) {
+	t.Parallel()
+	at := filepath.Join(t.TempDir(), "notify")
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: at, Net: "unixgram"})
+	require.NoError(t, err)
+	defer socket.Close()
+	members := memberFlags(t, 2)
+	cluster := "--initial-cluster=" + initialCluster(members)
+	beginWith(t, []string{"NOTIFY_SOCKET=" + at}, "", members[0].args(cluster)...)
+	eventually(t, "it listens", func(ctx context.Context) bool {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", members[0].client)
+		return err == nil && conn.Close() == nil
+	})
+	require.NoError(t, socket.SetReadDeadline(time.Now().Add(300*time.Millisecond)))
+	buf := make([]byte, 100)
+	_, err = socket.Read(buf)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "no leader yet")
+	serving(t, members[1], cluster)
+	require.NoError(t, socket.SetReadDeadline(time.Now().Add(testTimeout)))
+	n, err := socket.Read(buf)
+	require.NoError(t, err)
+	require.Equal(t, "READY=1", string(buf[:n]))
+}

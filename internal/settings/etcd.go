@@ -93,8 +93,9 @@ func ignoredFlags() []*foreign {
 
 		{name: "client-cert-file", why: "calls of /v3/ stay in the process and need no certificate"},
 		{name: "client-key-file", why: "calls of /v3/ stay in the process and need no certificate"},
-		{name: "peer-skip-client-san-verification", isBool: true,
-			why: "the addresses in a member's certificate are not compared with where it connects from"},
+		{name: "peer-skip-client-san-verification", isBool: true, harmless: "true",
+			why: "where a member connects from is not compared with its certificate; its peer URLs are with " +
+				"--peer-cert-names-host"},
 		{name: "socket-reuse-port", isBool: true, harmless: "false", why: "a port is of one process"},
 		{name: "socket-reuse-address", isBool: true, harmless: "true", why: "addresses of ended processes are always reused"},
 		{name: "raft-read-timeout", why: "links between members have timeouts of their own"},
@@ -151,7 +152,7 @@ func (s *Settings) checkForeign() error {
 
 // Ignored returns a line for every given setting that has no effect, sorted.
 func (s *Settings) Ignored() []string {
-	out := slices.Concat(s.noted, s.ignoredGates(), s.plainBeside())
+	out := slices.Concat(s.noted, s.ignoredGates(), s.plainListeners())
 	for _, v := range s.foreign {
 		if v.given() && !v.refuse {
 			out = append(out, "--"+v.name+" does nothing: "+v.why)

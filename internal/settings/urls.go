@@ -209,8 +209,8 @@ func Hosts(urls []string) []string {
 	return out
 }
 
-// plainBeside returns a line for every URL to listen on for clients to which the certificate has no meaning.
-func (s *Settings) plainBeside() (out []string) {
+// plainListeners returns a line for every URL to listen on for clients to which the certificate has no meaning.
+func (s *Settings) plainListeners() (out []string) {
 	for _, f := range s.urlFlags() {
 		if !f.shared || !f.tls.Enabled() {
 			continue
