@@ -25,6 +25,7 @@ import (
 type joiner struct {
 	s                  *settings.Settings
 	peerTLS, clientTLS *tls.Config
+	alone              *identity // that of a cluster which began with --force-new-cluster; nil: there is none
 }
 
 const (

@@ -60,9 +60,18 @@ func salvage(ctx context.Context, out io.Writer, dirs []string, file string) (er
 	if err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp(filepath.Dir(file), "salvage-*")
+	report, err := salvageInto(ctx, dirs, file)
 	if err != nil {
 		return err
+	}
+	return printSalvaged(out, dirs[0], more, file, &report)
+}
+
+// salvageInto writes a snapshot of what the first data directory has. The others may have parts of large values.
+func salvageInto(ctx context.Context, dirs []string, file string) (report server.SalvageReport, err error) {
+	work, err := os.MkdirTemp(filepath.Dir(file), "salvage-*")
+	if err != nil {
+		return report, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	c := server.SalvageConfig{
@@ -74,16 +83,13 @@ func salvage(ctx context.Context, out io.Writer, dirs []string, file string) (er
 	}
 	part, err := os.CreateTemp(work, "snapshot")
 	if err != nil {
-		return err
+		return report, err
 	}
-	report, err := server.Salvage(ctx, c, part)
+	report, err = server.Salvage(ctx, c, part)
 	if err := errors.Join(err, part.Sync(), part.Close()); err != nil {
-		return err
+		return report, err
 	}
-	if err := errors.Join(os.Rename(part.Name(), file), durable.SyncDir(vfs.OS, filepath.Dir(file))); err != nil {
-		return err
-	}
-	return printSalvaged(out, dirs[0], more, file, &report)
+	return report, errors.Join(os.Rename(part.Name(), file), durable.SyncDir(vfs.OS, filepath.Dir(file)))
 }
 
 // furthestFirst puts the data directory with the longest logs first. more are those with a longer log in one

@@ -53,7 +53,11 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 	if err != nil {
 		return none, fmt.Errorf("certificate for members: %w", err)
 	}
-	j := &joiner{s: s, peerTLS: peerTLS, clientTLS: clientTLS}
+	alone, err := forceNew(ctx, s, logger)
+	if err != nil {
+		return none, err
+	}
+	j := &joiner{s: s, peerTLS: peerTLS, clientTLS: clientTLS, alone: alone}
 	who, err := identify(ctx, s, &discoverer{s: s, dns: net.DefaultResolver, logger: etcds}, j)
 	if err != nil {
 		return none, err
@@ -207,7 +211,8 @@ func refuseForeign(dir, walDir string) error {
 	}
 	for _, e := range entries {
 		// Those of an interrupted first start, and of a launcher that did not start any member.
-		own := slices.Contains([]string{logDir, storeDir, settings.CertificatesDir, discoveredFile}, e.Name()) ||
+		own := slices.Contains([]string{logDir, storeDir, settings.CertificatesDir, discoveredFile, forcedFile,
+			forceWork, forceBefore}, e.Name()) ||
 			slices.Contains(launch.LockFiles, e.Name()) || walDir != "" && inside(filepath.Join(dir, e.Name()), walDir)
 		if !own && !slices.Contains(unowned, e.Name()) {
 			return fmt.Errorf("data directory %s is not empty and holds no member of braid (it has %q): choose another "+
@@ -233,6 +238,9 @@ type identity struct {
 // joins, or from the initial cluster.
 func identify(ctx context.Context, s *settings.Settings, d *discoverer, j *joiner) (identity, error) {
 	kept, found, err := readIdentity(s.DataDir)
+	if a := j.alone; err == nil && a != nil && (!found || kept.self == a.self && kept.cluster == a.cluster) {
+		return *a, nil
+	}
 	if err == nil {
 		err = d.run(ctx, found)
 	}

@@ -97,10 +97,7 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		"auto-tls", "peer-auto-tls", // tls_linux_test.go
 		"feature-gates",                 // warns: package settings
 		"initial-cluster-state", "join", // join_linux_test.go
-		"discovery-srv", "discovery-srv-name", "discovery-endpoints", "discovery-token", "discovery-user", // discover tests
-		"discovery-password", "discovery-insecure-transport", "discovery-insecure-skip-tls-verify", // package settings
-		"discovery-cert", "discovery-key", "discovery-cacert", "discovery-dial-timeout", "discovery-request-timeout",
-		"discovery-keepalive-time", "discovery-keepalive-timeout",
+		"force-new-cluster",                         // forcenew_linux_test.go
 		"client-cert-auth", "peer-client-cert-auth", // with TLS: package settings, and below
 	}
 	require.True(t, same(configOf(t, base...), configOf(t, base...)))
@@ -110,7 +107,9 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		value, ok := with[flag.Name]
 		isTLS := strings.Contains(flag.Name, "cert-") || strings.Contains(flag.Name, "tls-") ||
 			strings.HasSuffix(flag.Name, "-file") || flag.Name == "cipher-suites"
-		if flag.Hidden || !ok && (isTLS || strings.Contains(" "+strings.Join(elsewhere, " ")+" ", " "+flag.Name+" ")) {
+		isDiscovery := strings.HasPrefix(flag.Name, "discovery-") // discover_test.go, and package settings
+		if flag.Hidden || !ok && (isTLS || isDiscovery ||
+			strings.Contains(" "+strings.Join(elsewhere, " ")+" ", " "+flag.Name+" ")) {
 			return
 		}
 		require.True(t, ok, "--%s does nothing that this test knows of", flag.Name)

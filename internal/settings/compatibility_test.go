@@ -18,6 +18,7 @@ var different = map[string]string{
 	"name":     "the id of a first member follows from it, not from its URLs",
 
 	"discovery-srv":                  "each founding member is named after its record until it has started",
+	"force-new-cluster":              "once; the cluster gets another id, and the former data is kept in a folder",
 	"strict-reconfig-check":          "with `false` changes after which no majority would decide are still refused",
 	"initial-cluster-state":          "`existing` asks the others; `--join` does so, too",
 	"heartbeat-interval":             "in the log's profile: `braid tune` changes it",

@@ -58,8 +58,6 @@ const (
 // foreignFlags are those of etcd 3.7, and some earlier ones that manifests still have.
 func foreignFlags() []*foreign {
 	refused := []*foreign{
-		{name: "force-new-cluster", isBool: true, harmless: "false",
-			why: "a new cluster begins from what is left with braid salvage"},
 		{name: "proxy", harmless: "off", why: noV2},
 		{name: "discovery", why: noV2 + ": give --discovery-endpoints with --discovery-token"},
 	}

@@ -35,6 +35,7 @@ type Settings struct {
 	InitialZones   []string // name=zone of each member in InitialCluster, or nil
 	InitialState   string   // StateNew or StateExisting
 	Token          string
+	ForceNew       bool     // begin a new cluster of this member alone, with its data
 	Join           []string // peer URLs of a running cluster, or URLs for clients, for StateExisting
 
 	ClientTLS, PeerTLS TLS
@@ -142,6 +143,8 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.InitialState, "initial-cluster-state", StateNew,
 		"new: found the cluster; existing: join a running one, with its members in --initial-cluster or --join")
 	f.StringVar(&s.Token, "initial-cluster-token", "etcd-cluster", "equal on all members, different for every cluster")
+	f.BoolVar(&s.ForceNew, "force-new-cluster", false, "begin a new cluster of this member alone with its data, once: "+
+		"for a cluster that has lost its majority permanently, see braid salvage")
 	f.StringSliceVar(&s.Join, "join", nil, "peer URLs of members of the running cluster to join; or, while auth is "+
 		"off, URLs for clients")
 	f.StringVar(&s.gates, "feature-gates", "", "etcd's features as NAME=true,NAME=false,…; all are as they are, and a "+
