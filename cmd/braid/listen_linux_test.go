@@ -30,6 +30,8 @@ func TestSocketsOfUnix(t *testing.T) {
 	require.Equal(t, "v", ctl("unixs://"+secure, "get", "l", "--print-value-only", "--insecure-skip-tls-verify",
 		"--insecure-transport=false"))
 
+	require.Contains(t, ok(t, "status", "--endpoints", "unix://"+plain), "m1")
+
 	other := newServeFlags(t)
 	_, stderr, code := do(t, "", other.args("--listen-client-urls=unix://"+plain)...)
 	require.NotZero(t, code)

@@ -21,10 +21,7 @@ import (
 // maxAnswer limits the size of an answer.
 const maxAnswer = 16 << 20
 
-type asker struct {
-	http    *http.Client
-	options *Options
-}
+type asker struct{ options *Options }
 
 // errNotBraid indicates a server without /braid/status.
 var errNotBraid = errors.New("not a member of braid")
@@ -52,6 +49,9 @@ func (a *asker) one(ctx context.Context, endpoint string) Member {
 
 // url is where a path of an endpoint is. An explicit scheme is used: https:// is never asked in clear text.
 func (a *asker) url(endpoint, path string) string {
+	if isSocket(endpoint) {
+		return socketURL(endpoint, path)
+	}
 	scheme, rest, found := strings.Cut(endpoint, "://")
 	if !found {
 		rest, scheme = endpoint, "http"
@@ -73,7 +73,8 @@ func (a *asker) tls(endpoint string) *tls.Config {
 	return a.options.TLS
 }
 
-func (a *asker) get(ctx context.Context, url string) (io.ReadCloser, error) {
+func (a *asker) get(ctx context.Context, endpoint, path string) (io.ReadCloser, error) {
+	url := a.url(endpoint, path)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func (a *asker) get(ctx context.Context, url string) (io.ReadCloser, error) {
 	if a.options.User != "" {
 		request.SetBasicAuth(a.options.User, a.options.Password)
 	}
-	response, err := a.http.Do(request)
+	response, err := newHTTP(a.options.TLS, endpoint).Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func (a *asker) get(ctx context.Context, url string) (io.ReadCloser, error) {
 
 func (a *asker) askBraid(ctx context.Context, m *Member) error {
 	endpoint := m.Endpoint
-	body, err := a.get(ctx, a.url(endpoint, "/braid/status"))
+	body, err := a.get(ctx, endpoint, "/braid/status")
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,11 @@ func (a *asker) askBraid(ctx context.Context, m *Member) error {
 
 // askEtcd uses the Status call, which every server of the etcd API has.
 func (a *asker) askEtcd(ctx context.Context, m *Member) error {
-	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{a.url(m.Endpoint, "")},
+	at := m.Endpoint
+	if !isSocket(at) {
+		at = a.url(at, "")
+	}
+	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{at},
 		TLS: a.tls(m.Endpoint), Logger: zap.NewNop()})
 	if err != nil {
 		return err
@@ -149,7 +154,7 @@ func (a *asker) askEtcd(ctx context.Context, m *Member) error {
 
 // addMetrics adds the counters of disk and network.
 func (a *asker) addMetrics(ctx context.Context, m *Member) error {
-	body, err := a.get(ctx, a.url(m.Endpoint, "/metrics"))
+	body, err := a.get(ctx, m.Endpoint, "/metrics")
 	if err != nil {
 		return err
 	}

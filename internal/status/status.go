@@ -2,7 +2,7 @@
 // Status call of any other server of the etcd API.
 //
 // It depends on no version of braid, so it also reads members of other versions. status.go asks all members,
-// member.go one, own.go finds the settings in an answer.
+// member.go one, socket.go is for sockets of Unix, own.go finds the settings in an answer.
 package status
 
 import (
@@ -280,15 +280,13 @@ type Options struct {
 // secure reports whether any endpoint is asked over TLS.
 func (o *Options) secure() bool {
 	return o.TLS != nil || slices.ContainsFunc(o.Endpoints, func(e string) bool {
-		return strings.HasPrefix(e, "https://")
+		return strings.HasPrefix(e, "https://") || strings.HasPrefix(e, "unixs://")
 	})
 }
 
 // Ask asks all members at once. The result is sorted by name, unreachable ones included.
 func Ask(ctx context.Context, o Options) []Member {
-	a := asker{options: &o, http: &http.Client{
-		Transport: &http.Transport{TLSClientConfig: o.TLS, DisableKeepAlives: true}, CheckRedirect: refuseRedirect,
-	}}
+	a := asker{options: &o}
 	members := a.all(ctx, o.Endpoints, a.one)
 	if !o.Only {
 		members = append(members, a.all(ctx, missing(members), a.named)...)
@@ -307,11 +305,11 @@ func missing(answers []Member) []string {
 	var out []string
 	for _, m := range answers {
 		for _, p := range m.Members {
-			if len(p.ClientURLs) == 0 || answered[p.ID] || answered[address(p.ClientURLs[0])] {
+			if len(p.ClientURLs) == 0 || answered[p.ID] || answered[address(reachable(p.ClientURLs))] {
 				continue
 			}
 			answered[p.ID] = true
-			out = append(out, p.ClientURLs[0])
+			out = append(out, reachable(p.ClientURLs))
 		}
 	}
 	return out
@@ -322,6 +320,9 @@ func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLa
 
 // named asks an endpoint that is known only from another member. It must not use weaker security than the options.
 func (a *asker) named(ctx context.Context, endpoint string) Member {
+	if isSocket(endpoint) {
+		return Member{Endpoint: endpoint, Error: "not asked: it advertises a socket of its machine (name it to ask it)"}
+	}
 	if a.options.secure() && strings.HasPrefix(endpoint, "http://") {
 		return Member{Endpoint: endpoint, Error: "not asked: it advertises a plain URL, and the endpoints are asked over " +
 			"TLS (name it to ask it in clear text)"}
