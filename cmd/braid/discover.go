@@ -113,9 +113,10 @@ func (d *discoverer) bySRV(ctx context.Context) (discovered, error) {
 	var errs []error
 	for _, of := range []struct{ service, scheme string }{{"etcd-server-ssl", "https"}, {"etcd-server", "http"}} {
 		_, records, err := d.dns.LookupSRV(ctx, of.service+end, "tcp", d.s.SRVDomain)
-		if err != nil {
-			errs = append(errs, err)
+		if unknown := (*net.DNSError)(nil); err != nil && (!errors.As(err, &unknown) || !unknown.IsNotFound) {
+			return discovered{}, err // the list would be a part
 		}
+		errs = append(errs, err)
 		for _, r := range records {
 			host := strings.ToLower(strings.TrimSuffix(r.Target, "."))
 			name := net.JoinHostPort(host, strconv.Itoa(int(r.Port)))

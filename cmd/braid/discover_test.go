@@ -59,8 +59,11 @@ func (z zone) answer(m *dnsmessage.Message) ([]byte, error) {
 	out := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, Authoritative: true,
 		RecursionAvailable: true}, Questions: m.Questions}
 	bodies, known := z[q.Name.String()]
-	if !known {
+	switch {
+	case !known:
 		out.RCode = dnsmessage.RCodeNameError
+	case bodies == nil:
+		out.RCode = dnsmessage.RCodeServerFailure
 	}
 	for _, body := range bodies {
 		typ := dnsmessage.TypeA
@@ -134,6 +137,19 @@ func TestMembersInDNS(t *testing.T) {
 		_, _, err := member(c.name, c.url, "--discovery-srv-name="+c.service)
 		require.ErrorContains(t, err, c.want, c.name)
 	}
+}
+
+// TestNoPartOfTheMembers: a service that cannot be asked for is not one without records.
+func TestNoPartOfTheMembers(t *testing.T) {
+	t.Parallel()
+	z := zone{
+		"_etcd-server._tcp.example.com.":     {srv("a.example.com.", 1)},
+		"_etcd-server-ssl._tcp.example.com.": nil, // the server fails
+		"a.example.com.":                     {&dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}},
+	}
+	_, _, err := discovers(t, serveDNS(t, z), "--data-dir="+t.TempDir(),
+		"--initial-advertise-peer-urls=http://127.0.0.1:1", "--discovery-srv=example.com")
+	require.ErrorContains(t, err, "server misbehaving")
 }
 
 // TestDiscoveredOnce: a member with data is who it was, whatever the records are then.
