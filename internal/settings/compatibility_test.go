@@ -29,7 +29,7 @@ var different = map[string]string{
 	"log-outputs":                    "`stderr`, `stdout` and files, not `systemd/journal`",
 	"backend-batch-limit":            "1000, not 10000",
 	"compact-hash-check-time":        "always on",
-	"log-level":                      "`debug`, `info`, `warn` or `error`",
+	"log-level":                      "`panic` and `fatal` are `error`",
 	"warning-apply-duration":         "more than 0; slow reads are logged by --warning-unary-request-duration",
 	"warning-unary-request-duration": "more than 0; one line a second at most",
 	"wal-dir":                        "of the log with its snapshots and large values; `DATA-DIR/replica` is a link to it",

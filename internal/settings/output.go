@@ -41,7 +41,7 @@ type Rotation struct {
 const defaultRotation = `{"maxsize": 100, "maxage": 0, "maxbackups": 0, "localtime": false, "compress": false}`
 
 func (o *Output) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error; panic and fatal, which etcd has, are error")
 	f.StringVar(&o.LogFormat, "log-format", "text", "text (also console, its name in etcd) or json")
 	f.StringSliceVar(&o.LogOutputs, "log-outputs", []string{ToDefault}, "where to log: stderr, stdout, or names of files "+
 		"(default standard error)")
@@ -55,7 +55,7 @@ func (o *Output) check() error {
 	if !slices.Contains([]string{"text", "console", "json"}, o.LogFormat) {
 		errs = append(errs, fmt.Errorf("--log-format %q: it is text or json", o.LogFormat))
 	}
-	if new(slog.Level).UnmarshalText([]byte(o.LogLevel)) != nil {
+	if _, err := o.level(); err != nil {
 		errs = append(errs, fmt.Errorf("--log-level %q: it is debug, info, warn or error", o.LogLevel))
 	}
 	for _, to := range o.LogOutputs {
@@ -98,9 +98,17 @@ func (o *Output) JSON() bool { return o.LogFormat == "json" }
 
 // Level is the log level as a number.
 func (o *Output) Level() slog.Level {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.LogLevel)); err != nil {
+	level, err := o.level()
+	if err != nil {
 		return slog.LevelInfo // check refused it
 	}
 	return level
+}
+
+func (o *Output) level() (level slog.Level, err error) {
+	if slices.Contains([]string{"panic", "fatal"}, o.LogLevel) {
+		return slog.LevelError, nil // a member that ends logs an error
+	}
+	err = level.UnmarshalText([]byte(o.LogLevel))
+	return level, err
 }

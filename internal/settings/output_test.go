@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,13 @@ func TestOutput(t *testing.T) {
 	r, err := s.Rotation()
 	require.NoError(t, err)
 	require.Equal(t, Rotation{MaxSize: 1, MaxAge: 2, MaxBackups: 3, LocalTime: true, Compress: true}, r)
+
+	for level, want := range map[string]slog.Level{"debug": slog.LevelDebug, "warn": slog.LevelWarn,
+		"panic": slog.LevelError, "fatal": slog.LevelError} {
+		s, err := load([]string{"--log-level=" + level})
+		require.NoError(t, err)
+		require.Equal(t, want, s.Level())
+	}
 
 	for arg, want := range map[string]string{
 		"--log-format=xml":                            "it is text or json",
