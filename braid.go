@@ -450,6 +450,9 @@ type ReadOptions struct {
 	// Timeout is how long Read waits at most, not counting what it waits for After; 0: as long as [Node.ReadBarrier].
 	// It costs less than a context with a deadline, and comes some milliseconds late.
 	Timeout time.Duration
+	// Stages is set to when the read passed its stages; nil: no one wants to know. An error leaves it, and so does a read
+	// that need not be confirmed, because of Local or Stale.
+	Stages *ReadStages
 }
 
 // Read returns when a local read of the state machine sees what the options want. After an error
@@ -462,7 +465,7 @@ func (n *Node) Read(ctx context.Context, o ReadOptions) error {
 	if o.Stale > 0 {
 		return n.readStale(ctx, &o)
 	}
-	return n.r.ReadAs(ctx, o.Barrier, o.Timeout)
+	return n.r.ReadAs(ctx, o.Barrier, o.Timeout, o.Stages)
 }
 
 // FormatToken writes a token as text, for later use, on this member or another one.

@@ -43,7 +43,7 @@ func (n *Node) readStale(ctx context.Context, o *ReadOptions) error {
 	if n.fresh.covers(began, o.Stale, o.Barrier) {
 		return nil
 	}
-	if err := n.r.ReadAs(ctx, o.Barrier, o.Timeout); err != nil {
+	if err := n.r.ReadAs(ctx, o.Barrier, o.Timeout, o.Stages); err != nil {
 		return err
 	}
 	n.fresh.confirm(began, o.Barrier)

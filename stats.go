@@ -125,8 +125,32 @@ type DiskStats struct {
 	Failing error
 }
 
+// StageStats is how long the proposals and reads of a member took, stage by stage, since it started: proposals by
+// batches, reads by groups that were answered together.
+type StageStats struct {
+	// Queue is until the first command's batch was given to the protocol, Replicate from then until it was committed,
+	// Order until the state machine began with it, and Apply until it returned. Append is from when something was to be
+	// written to the log until it was on disk, also what other members proposed. It is a part of Replicate if this member
+	// leads.
+	Queue, Append, Replicate, Order, Apply Latency
+	// ReadQueue is until the protocol was asked up to where the state must be applied, ReadConfirm until that was known
+	// of all instances, ReadWait until this member had applied so far.
+	ReadQueue, ReadConfirm, ReadWait Latency
+}
+
+// Latency is a distribution of times.
+//
+//	Counts [19]uint64    // by LatencyBound: element i counts times up to the i-th bound and above the one before
+//	Sum    time.Duration // of all
+type Latency = replica.Latency
+
+// LatencyBound is the upper bound of an element of [Latency]'s Counts: 100 µs, and twice as much for each next one. The
+// last element has none.
+func LatencyBound(i int) time.Duration { return replica.LatencyBound(i) }
+
 // The conversions hold the declarations together: a field more is an error of the compiler.
 var (
 	_ = BodyStats(replica.BodyStats{})
 	_ = DiskStats(damage.DiskStats{})
+	_ = StageStats(replica.StageStats{})
 )

@@ -185,9 +185,27 @@ type BodyRef = protocol.BodyRef
 //	After   []Token       // commands that take effect before it, by the tokens of their answers
 //	Wait    time.Duration // how long it is held back for After at most; 0: as long as it is tried to propose it
 //	Timeout time.Duration // how long ProposeWith waits for the answer, after Wait, at most; 0: until its context ends
+//	Stages  *Stages       // set by ProposeWith to when the command passed its stages; nil: no one wants to know
 //
 // ModeAccepted implies Blind. Add, Bytes, Clone, Plain, Takes and Validate are for protocols.
 type ProposeOptions = protocol.ProposeOptions
+
+// Stages are when a command passed the stages of its proposal, since ProposeWith was called, for [ProposeOptions]. 0:
+// that is not known. With an error, or an [*Accepted], nothing is set.
+//
+//	Proposed  time.Duration // it was given to the protocol, for the last time if that was repeated
+//	Appended  time.Duration // this member's log had it; 0 if another one appended it first, or it was committed before
+//	Committed time.Duration // this member knew that it is committed
+//	Ordered   time.Duration // it had its position in the global log, and the state machine began with it
+//	Applied   time.Duration // the state machine had a result, for a large batch that of its first part
+type Stages = protocol.Stages
+
+// ReadStages are when a read passed its stages, since it began, for [ReadOptions]. 0: that is not known.
+//
+//	Asked     time.Duration // the protocol was asked up to where the state must be applied
+//	Confirmed time.Duration // that is known of all instances
+//	Served    time.Duration // this member has applied so far
+type ReadStages = protocol.ReadStages
 
 // Mode says when a proposal is answered, for [ProposeOptions].
 type Mode = protocol.Mode

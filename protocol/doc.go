@@ -13,7 +13,8 @@
 // commands, so an entry with n commands covers n positions (an entry without commands covers one).
 //
 // How to read: ids.go, entry.go, batch.go, config.go, zone.go, profile.go (the log's contents), message.go, codec.go
-// (messages), core.go (the contract itself), seal.go and seals.go (the end of a log, for its order and for a core),
+// (messages), core.go (the contract itself), propose.go, stages.go (the options of a proposal, and when it passed its
+// stages), seal.go and seals.go (the end of a log, for its order and for a core),
 // info.go and judged.go (the description of a core), errors.go.
 //
 // May import: the standard library only, without packages that wait, do I/O or read the clock.

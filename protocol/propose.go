@@ -53,6 +53,9 @@ type ProposeOptions struct {
 	// Timeout bounds the proposer's wait for the answer, without the wait for After; 0: until its context ends. It is
 	// cheaper than a context with a deadline. A core never gets it.
 	Timeout time.Duration
+	// Stages is set to when the command passed its stages, before the proposer has the answer; nil: no one wants to
+	// know. A core never gets it.
+	Stages *Stages
 }
 
 // Validate returns an error for options that no protocol accepts. ModeAccepted without Blind is valid: see Blind.
@@ -117,7 +120,7 @@ func (p Proposing) With(own setting.Values) Proposing {
 // Use returns the options without those that the protocol ignores. Blind only selects the path of a command, so it is
 // dropped if there is one path.
 func (p *Proposing) Use(o ProposeOptions) ProposeOptions {
-	o.Wait = 0
+	o.Wait, o.Stages = 0, nil
 	o.Blind = p.Path != nil && (o.Blind || o.Mode == ModeAccepted)
 	if !p.Accepted {
 		o.Mode = ModeConfirmed

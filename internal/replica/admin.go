@@ -135,6 +135,7 @@ type Status struct {
 	Commits, Dropped, Snapshots uint64
 	// Starved counts the steps outside the log that waited because the process had no descriptor left.
 	Starved uint64
+	Stages  StageStats
 	// Fit is the newest decision of the leader's fitter that this member knows; nil: it knows none. It does not change.
 	Fit *fit.Published
 	// Fitted counts what this member's own fitter did.
@@ -162,7 +163,7 @@ func (r *Replica) Status() Status {
 		LogBytes: r.dir.Log.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(), Bodies: r.bodies.stats(),
 		Disk: r.disk.Stats(), PendingBytes: r.proposer.pendingBytes(),
 		Commits: r.metrics.commits.Load(), Dropped: r.metrics.dropped.Load(), Snapshots: r.metrics.snapshots.Load(),
-		Starved: r.metrics.starved.Load(),
+		Starved: r.metrics.starved.Load(), Stages: r.stages.stats(),
 	}
 	if r.fitting != nil {
 		s.Fit, s.Fitted, s.Trips = r.fitting.published.Load(), r.fitting.done(), r.fitting.shortest()

@@ -8,7 +8,6 @@ import (
 	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/member/snapshot"
-	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -125,10 +124,6 @@ func (l *eventLoop) Transmit(to protocol.MemberID, stream uint32, parts [][]byte
 	return l.r.links.Send(uint64(to), stream, parts)
 }
 
-func (l *eventLoop) submit(records []wal.Record, seq uint64) {
-	l.r.writer.Submit(records, func(err error) { l.wrote(seq, err) })
-}
-
 // cut gives up the log and its bodies up to an entry; 0: nothing.
 func (l *eventLoop) cut(at protocol.Index) {
 	if at > 0 {
@@ -138,6 +133,7 @@ func (l *eventLoop) cut(at protocol.Index) {
 }
 
 func (l *eventLoop) commit(c intake.CommittedEntries) {
+	l.noteCommitted(c.Own)
 	l.r.bodies.committed(l.kept, c.Entries)
 	l.r.metrics.commits.Add(uint64(len(c.Entries)))
 	if !l.r.opt.SyncApply {

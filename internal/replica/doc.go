@@ -10,9 +10,9 @@
 //   - loop.go is an instance's event loop, carry.go carries out what its turns want,
 //   - router.go connects the loops of one member, reshape.go begins and retires them,
 //   - applyloop.go and applyworld.go are the goroutine that applies,
-//   - propose.go, proposewith.go, wait.go, client.go, read.go and tokens.go serve clients, watch.go those who watch,
-//     within.go refuses callers that wait for themselves, admin.go, operate.go and probe.go operators and other
-//     members,
+//   - propose.go, proposewith.go, wait.go, client.go, read.go and tokens.go serve clients, stages.go notes when their
+//     proposals and reads passed which stage, watch.go serves those who watch, within.go refuses callers that wait for
+//     themselves, admin.go, operate.go and probe.go serve operators and other members,
 //   - fitting.go has the leader's fitter decide which protocol, settings and leader fit the load, and carries that out;
 //     measure.go measures this member for it, reports.go tells the others what was measured,
 //   - descriptors.go waits where the process has no descriptor left,

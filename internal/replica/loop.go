@@ -36,11 +36,12 @@ type eventLoop struct {
 	asking []*intake.ReadGroup // what TakeReads returned last
 	busy   busy
 
-	persisted atomic.Uint64 // last durable step; the log's goroutine raises it
-	load      atomic.Uint64 // a packed Load without its Round
-	round     atomic.Uint64
-	status    atomic.Pointer[protocol.Status]
-	woven     atomic.Pointer[instance.MergeStatus]
+	appendings appendings    // of the loop alone
+	persisted  atomic.Uint64 // last durable step; the log's goroutine raises it
+	load       atomic.Uint64 // a packed Load without its Round
+	round      atomic.Uint64
+	status     atomic.Pointer[protocol.Status]
+	woven      atomic.Pointer[instance.MergeStatus]
 }
 
 func newEventLoop(

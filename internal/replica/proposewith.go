@@ -23,6 +23,9 @@ func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o proto
 		}
 	}
 	w := r.waiters.get()
+	if w.stages = o.Stages; w.stages != nil {
+		w.began = r.now()
+	}
 	if err := r.proposer.proposeAny(command, body, &o, w); err != nil {
 		r.waiters.put(w)
 		return nil, err

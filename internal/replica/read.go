@@ -21,7 +21,7 @@ type readGroup struct {
 
 func newReadGroup(l *eventLoop, barrier bool) *readGroup {
 	g := &readGroup{l: l}
-	g.Barrier = barrier
+	g.Barrier, g.Passed.Begun = barrier, l.r.now()
 	g.Done = g.answer
 	return g
 }
@@ -169,6 +169,9 @@ func (l *applyLoop) ask(g *intake.ReadGroup, since protocol.Position, shape []pr
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	ok := l.known.Ask(g, since, shape)
+	if ok {
+		g.Passed.Asked = l.r.now()
+	}
 	l.noteReading()
 	return ok
 }
@@ -178,6 +181,9 @@ func (l *applyLoop) ask(g *intake.ReadGroup, since protocol.Position, shape []pr
 func (l *applyLoop) addReadIndex(g *intake.ReadGroup, instance protocol.InstanceID, index protocol.Index) {
 	l.amu.Lock()
 	complete, ready, look := l.known.AddReadIndex(g, instance, index)
+	if complete {
+		g.Passed.Confirmed = l.r.now()
+	}
 	l.noteReading()
 	l.amu.Unlock()
 	if look {
@@ -187,6 +193,7 @@ func (l *applyLoop) addReadIndex(g *intake.ReadGroup, instance protocol.Instance
 		l.readDone()
 	}
 	if ready {
+		l.r.served(g, g.Passed.Confirmed)
 		g.Done(nil)
 	}
 }
@@ -195,6 +202,7 @@ func (l *applyLoop) addReadIndex(g *intake.ReadGroup, instance protocol.Instance
 // instances changed while they waited.
 func (l *applyLoop) answer(ready, void []*intake.ReadGroup) {
 	for _, g := range ready {
+		l.r.served(g, l.r.now())
 		g.Done(nil)
 	}
 	l.r.askAgain(void)
@@ -244,7 +252,7 @@ func (r *Replica) findOut(ctx context.Context) {
 
 // ReadBarrier returns when this member's state machine includes everything that any member
 // acknowledged with a result before the call. After an error the caller knows nothing, and may retry.
-func (r *Replica) ReadBarrier(ctx context.Context) error { return r.ReadAs(ctx, false, 0) }
+func (r *Replica) ReadBarrier(ctx context.Context) error { return r.ReadAs(ctx, false, 0, nil) }
 
 // AwaitRead is ReadBarrier, which is tried again as long as ctx lasts.
 func (r *Replica) AwaitRead(ctx context.Context) error {
@@ -256,13 +264,19 @@ func (r *Replica) AwaitRead(ctx context.Context) error {
 }
 
 // ReadAs is ReadBarrier. With barrier the state machine also includes what was acknowledged as accepted. It waits no
-// longer than limit, if that is not 0, which costs less than a deadline of ctx.
-func (r *Replica) ReadAs(ctx context.Context, barrier bool, limit time.Duration) error {
+// longer than limit, if that is not 0, which costs less than a deadline of ctx. Without an error it sets passed, unless
+// that is nil.
+func (r *Replica) ReadAs(
+	ctx context.Context, barrier bool, limit time.Duration, passed *protocol.ReadStages,
+) error {
 	if ctx.Err() != nil {
 		return errors.Join(member.ErrReadTimeout, ctx.Err())
 	}
 	w := r.waiters.get()
 	w.reads = true
+	if w.readStages = passed; passed != nil {
+		w.began = r.now()
+	}
 	first := r.first()
 	if err := first.joinRead(first.program.Proposing.Barrier(barrier), w); err != nil {
 		r.waiters.put(w)

@@ -41,6 +41,7 @@ type Replica struct {
 	apply    *applyLoop
 	waiters  waiters
 	metrics  counters
+	stages   stages
 	disk     diskHealth
 	session  protocol.Session
 	who      acquaintances
@@ -236,6 +237,7 @@ func (r *Replica) reportDamage() {
 func (r *Replica) assemble(a *apply.Applier) error {
 	o := &r.opt
 	a.Given, a.Passed = r.bodies.given, r.bodies.passed
+	a.Begins, a.Ends = r.begins, r.ends
 	a.Malformed = func(instance protocol.InstanceID, index protocol.Index, err error) {
 		r.log.Error("a malformed batch in the log takes no effect", "instance", instance, "index", index, "err", err)
 	}

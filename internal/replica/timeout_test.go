@@ -31,11 +31,11 @@ func TestCallersEndWithTheirTimeout(t *testing.T) {
 			return err
 		})
 		a.ask("read", func() error {
-			err := r.ReadAs(context.Background(), false, limit)
+			err := r.ReadAs(context.Background(), false, limit, nil)
 			ended <- time.Since(began)
 			return err
 		})
-		a.ask("longer", func() error { return r.ReadAs(context.Background(), false, time.Hour) })
+		a.ask("longer", func() error { return r.ReadAs(context.Background(), false, time.Hour, nil) })
 		for range 2 {
 			at := <-ended
 			require.GreaterOrEqual(c.t, at, limit)
@@ -100,7 +100,7 @@ func TestNothingIsLeftOfReadersThatGaveUp(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 20 {
 				wg.Go(func() {
-					err := r.ReadAs(context.Background(), i%5 == 0, time.Duration(10+i%3*10)*time.Millisecond)
+					err := r.ReadAs(context.Background(), i%5 == 0, time.Duration(10+i%3*10)*time.Millisecond, nil)
 					assert.ErrorIs(c.t, err, context.DeadlineExceeded)
 				})
 				<-time.After(time.Millisecond) // the previous group is in progress
@@ -119,7 +119,7 @@ func TestNothingIsLeftOfReadersThatGaveUp(t *testing.T) {
 				require.False(c.t, g.answered)
 			}
 		}
-		a.ask("read", func() error { return r.ReadAs(context.Background(), false, time.Hour) })
+		a.ask("read", func() error { return r.ReadAs(context.Background(), false, time.Hour, nil) })
 		c.until("the read waits", func() bool {
 			l.mu.Lock()
 			defer l.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/protocol"
 )
 
 // waiter is a caller that waits for one answer: to a command, or to a read. It goes back to the pool when its answer
@@ -34,6 +35,10 @@ type waiter struct {
 	// group is that of a read, and next and previous are others in it. They are guarded by its loop's mu.
 	group          *readGroup
 	next, previous *waiter
+	// stages and readStages are set with the answer; nil: no one wants to know them.
+	stages     *protocol.Stages
+	readStages *protocol.ReadStages
+	began      time.Duration // by the member's clock, if they are wanted
 }
 
 // failure is why there is no result.
@@ -217,6 +222,9 @@ func (r *Replica) await(ctx context.Context, w *waiter, limit time.Duration) (an
 	if w.told {
 		return r.interrupted(w)
 	}
+	if w.stages != nil || w.readStages != nil {
+		r.tell(w)
+	}
 	return s.resultOf(w)
 }
 
@@ -237,6 +245,7 @@ func (s *waiters) get() *waiter { return s.pool.Get().(*waiter) }
 func (s *waiters) put(w *waiter) {
 	w.result, w.ctx, w.ticket, w.until, w.group, w.next, w.previous = nil, nil, intake.Ticket{}, 0, nil, nil, nil
 	w.told, w.apart, w.reads = false, false, false
+	w.stages, w.readStages, w.began = nil, nil, 0
 	s.pool.Put(w)
 }
 

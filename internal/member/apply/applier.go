@@ -61,6 +61,9 @@ type Applier struct {
 	// the body of a command that it is not given, usually because the command was applied before. nil: no one wants to
 	// know.
 	Given, Passed func(protocol.BodyRef)
+	// Begins and Ends are called with each batch of this member before the state machine is given commands of it, and
+	// when it has returned. A large batch is given in parts. nil: no one wants to know.
+	Begins, Ends func(*intake.Batch)
 	// Again is called with each batch of this member whose instance was retired before this member
 	// saw it applied. Perhaps it took effect, behind a snapshot. It is to be proposed again, with
 	// the same numbers. nil: such batches fail.
@@ -598,6 +601,7 @@ func (a *Applier) removeOwn(instance protocol.InstanceID, e *protocol.Entry) *in
 // batch in one pass.
 func (a *Applier) flush() error {
 	if n := len(a.run.commands); n > 0 {
+		a.tell(a.Begins)
 		sm := a.sm
 		if a.groups != nil {
 			sm = a.groups.of(a.run.of)
@@ -607,6 +611,7 @@ func (a *Applier) flush() error {
 		if err := sm.Apply(a.run.commands); err != nil {
 			return &member.MachineError{Op: "apply", Err: err}
 		}
+		a.tell(a.Ends)
 	}
 	for _, s := range a.run.results {
 		s.batch.Settle(s.from, a.run.commands[s.at:s.at+s.count])
@@ -615,6 +620,16 @@ func (a *Applier) flush() error {
 	clear(a.run.commands)
 	a.run.results, a.run.commands, a.run.cost = a.run.results[:0], a.run.commands[:0], 0
 	return nil
+}
+
+// tell tells someone of the batches whose commands are run.
+func (a *Applier) tell(who func(*intake.Batch)) {
+	if who == nil {
+		return
+	}
+	for _, s := range a.run.results {
+		who(s.batch)
+	}
 }
 
 // Ahead reports whether a snapshot is ahead of what is applied.

@@ -41,6 +41,8 @@ type Batch struct {
 	// after are commands that are to be applied before the batch is proposed. It waits in
 	// Proposals.held as long as there are any. Then it has one command, and no numbers.
 	after Awaited
+	// into is the batch that took over the commands of this one; nil: none did.
+	into *Batch
 	// home is the only instance that may take the batch; 0: any may.
 	home protocol.InstanceID
 	// taker is the instance that has the batch; 0: it waits. gone: it waits no more and no instance has it, because
@@ -64,6 +66,8 @@ type Batch struct {
 	ProposedAt   time.Duration
 	ProposedTo   protocol.MemberID
 	ProposedTerm protocol.Term
+	// Passed is when the batch passed the later stages.
+	Passed Passed
 	// Repeats counts how often it was sent to this leader again in this term.
 	Repeats int
 	// Group is the index of the committed group that has the batch; 0: it has an entry of its own.
@@ -73,6 +77,23 @@ type Batch struct {
 	// Refused: the leader refused it, for this reason. It is proposed again at the next tick.
 	Refused bool
 	Reason  protocol.Reason
+}
+
+// Passed are times by the driver's clock, which the driver notes and no rule reads. 0: the batch has not come so far.
+type Passed struct {
+	Appended  time.Duration // to this member's log, if it was proposed here and not committed before
+	Committed time.Duration
+	// Ordered and Applied are when the state machine was given the first commands of the batch, and when it returned.
+	// They do not change once they are set, because callers may look as soon as they have their results.
+	Ordered, Applied time.Duration
+}
+
+// Holder is the batch that has the commands of this one.
+func (b *Batch) Holder() *Batch {
+	for b.into != nil {
+		b = b.into
+	}
+	return b
 }
 
 // CommittedIn reports whether the batch is in a committed entry of its instance.
@@ -109,7 +130,7 @@ func (b *Batch) absorb(o *Batch) {
 	b.bytes += o.bytes
 	b.blind, b.early = b.blind+o.blind, b.early+o.early
 	b.Done = append(b.Done, o.Done...)
-	o.gone = true
+	o.gone, o.into = true, b
 	if o.Options != nil {
 		b.Options.Add(o.Options)
 	}

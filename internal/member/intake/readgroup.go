@@ -2,6 +2,7 @@ package intake
 
 import (
 	"slices"
+	"time"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/mutant"
@@ -16,12 +17,18 @@ type ReadGroup struct {
 	Done func(error)
 	// Barrier: the readers want to see all that was accepted before (protocol.Read.Barrier).
 	Barrier bool
+	// Passed is when the group passed its stages.
+	Passed ReadPassed
 
 	// These belong to ReadGroups.
 	vector ReadVector
 	ended  bool // Done was called, or is about to be: nothing that comes now counts
 	placed bool // it counts in ReadGroups.Under
 }
+
+// ReadPassed are times by the driver's clock, which the driver notes and no rule reads: when the group had its first
+// reader, when instances were asked, when all had answered, and when the state served the group. 0: not yet.
+type ReadPassed struct{ Begun, Asked, Confirmed, Served time.Duration }
 
 // ReadGroups knows which groups of reads wait for read indexes and for the state. The instances may change while a
 // group waits. Then the group is asked for again, perhaps twice, while answers to the earlier question are still to
