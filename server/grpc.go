@@ -88,6 +88,8 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 	handler grpc.UnaryHandler) (any, error) {
 	count, began := s.metrics.Method(info.FullMethod), time.Now()
 	count.Start()
+	p := &passage{Context: ctx, began: began}
+	ctx = p
 	err := s.admit(ctx, false)
 	if err == nil && s.self.Load().learner && !servedByLearner(req) {
 		err = rpctypes.ErrGRPCNotSupportedForLearner
@@ -104,6 +106,7 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 	}
 	took := time.Since(began)
 	count.End(req, err, took)
+	p.count(s.metrics, took)
 	if !mayWait(info.FullMethod) {
 		s.slow.note(ctx, info.FullMethod, req, err, began, took)
 	}

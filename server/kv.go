@@ -142,7 +142,7 @@ func (k *kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.C
 // readBarrier returns when everything acknowledged before the call is applied here. It waits no longer than the
 // server's request timeout. The log has concurrent callers share barriers.
 func (s *Server) readBarrier(ctx context.Context) error {
-	err := s.log.Read(ctx, braid.ReadOptions{Timeout: s.timeout})
+	err := s.log.Read(ctx, braid.ReadOptions{Timeout: s.timeout, Stages: passageOf(ctx).reads()})
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err() // the caller's, not the server's timeout
 	}

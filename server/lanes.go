@@ -177,6 +177,7 @@ func (s *Server) readableAs(ctx context.Context, local bool) error {
 	if err != nil {
 		return err
 	}
+	passageOf(ctx).reads() // its stages are not known: it waits for tokens too
 	want := braid.ReadOptions{After: tokens, Local: local}
 	if v := metadata.ValueFromIncomingContext(ctx, metadataRead); len(v) > 0 {
 		if len(v) > 1 || v[0] != readBarrier {

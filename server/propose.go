@@ -46,6 +46,7 @@ func (s *Server) await(ctx context.Context, e *store.Encoded, o braid.ProposeOpt
 	if err != nil {
 		return nil, err
 	}
+	o.Stages = passageOf(ctx).writes()
 	s.metrics.Pending.Add(1)
 	defer s.metrics.Pending.Add(-1)
 	if len(tokens) > 0 {

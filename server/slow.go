@@ -43,6 +43,9 @@ func (s *slowRequests) note(ctx context.Context, method string, req any, err err
 	if key := firstKey(req); key != nil {
 		args = append(args, "key", string(key[:min(len(key), loggedKey)]))
 	}
+	if stages := passageOf(ctx).stages(took); len(stages) > 0 {
+		args = append(args, slog.Group("stages", logged(stages)...))
+	}
 	if err != nil {
 		args = append(args, "err", err)
 	}
@@ -50,6 +53,15 @@ func (s *slowRequests) note(ctx context.Context, method string, req any, err err
 		args = append(args, "others", n)
 	}
 	s.logger.Warn("request took long", args...)
+}
+
+// logged is how long each stage was.
+func logged(stages []passed) []any {
+	args := make([]any, len(stages))
+	for i, s := range stages {
+		args[i] = slog.Duration(s.stage, (s.to - s.from).Round(time.Microsecond))
+	}
+	return args
 }
 
 // loggedKey is how many bytes of a key are logged.

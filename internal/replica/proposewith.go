@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"time"
 
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
@@ -14,6 +15,10 @@ func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o proto
 	if ctx.Err() != nil {
 		return nil, notSent(ctx)
 	}
+	began := time.Duration(0)
+	if o.Stages != nil {
+		began = r.now()
+	}
 	if tokens := r.first().program.Proposing.Held(&o); len(tokens) > 0 {
 		if _, err := r.proposer.queue.Home(&o); err != nil {
 			return nil, err // groups have no tokens
@@ -23,9 +28,7 @@ func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o proto
 		}
 	}
 	w := r.waiters.get()
-	if w.stages = o.Stages; w.stages != nil {
-		w.began = r.now()
-	}
+	w.stages, w.began = o.Stages, began
 	if err := r.proposer.proposeAny(command, body, &o, w); err != nil {
 		r.waiters.put(w)
 		return nil, err

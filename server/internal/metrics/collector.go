@@ -52,6 +52,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	v := c.view()
 	collectMember(&v, emit)
 	ch <- syncTimes(&v)
+	collectStages(&v.Log.Stages, ch)
 	for _, o := range c.counts.observed.collectors() {
 		o.Collect(ch)
 	}

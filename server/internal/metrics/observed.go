@@ -27,6 +27,7 @@ type observed struct {
 	promoted  prometheus.Counter
 	refused   *prometheus.CounterVec // promotions by reason
 	streaming *prometheus.CounterVec // failures by direction and API
+	stages    *stages
 }
 
 func newObserved(extensive bool) *observed {
@@ -51,6 +52,7 @@ func newObserved(extensive bool) *observed {
 			"learner not ready) while this member is leader.", "Reason"),
 		streaming: counters("etcd_network_server_stream_failures_total",
 			"The total number of stream failures from the local server.", "Type", "API"),
+		stages: newStages(),
 	}
 	if extensive {
 		o.handling = times("grpc_server_handling_seconds", "Histogram of response latency (seconds) of gRPC that had been "+
@@ -61,7 +63,8 @@ func newObserved(extensive bool) *observed {
 
 // collectors are all of them.
 func (o *observed) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{o.trips, o.requests, o.health, o.checked, o.promoted, o.refused, o.streaming}
+	all := []prometheus.Collector{o.trips, o.requests, o.health, o.checked, o.promoted, o.refused, o.streaming,
+		o.stages.all}
 	if o.handling != nil {
 		all = append(all, o.handling)
 	}
