@@ -76,6 +76,8 @@ type Config struct {
 	DefragmentBytes int64
 	// WarnRequestDuration is the time above which a request is logged, one a second at most. Default 300 ms.
 	WarnRequestDuration time.Duration
+	// Tracing sends spans of calls to a collector; nil: it does not.
+	Tracing *Tracing
 	// NoGateway leaves out the services as JSON under /v3/.
 	NoGateway bool
 	// Hosts are the names by which requests over plain HTTP may address this server, against rebinding of DNS names.

@@ -43,9 +43,9 @@ const (
 	frameOverhead = 512 << 10
 )
 
-// newGRPC makes the gRPC server with all services.
-func (s *Server) newGRPC() *grpc.Server {
-	g := grpc.NewServer(
+// grpcOptions are the options of the gRPC server.
+func (s *Server) grpcOptions() []grpc.ServerOption {
+	return append([]grpc.ServerOption{
 		grpc.Creds(greeted{}),
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.ReadBufferSize(0), // meteredConn has one
@@ -65,7 +65,12 @@ func (s *Server) newGRPC() *grpc.Server {
 		grpc.UnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(s.interceptStream),
 		grpc.WaitForHandlers(true),
-	)
+	}, s.tracing.options()...)
+}
+
+// newGRPC makes the gRPC server with all services.
+func (s *Server) newGRPC() *grpc.Server {
+	g := grpc.NewServer(s.grpcOptions()...)
 	s.health = health.NewServer()
 	r := registrar{g, s}
 	healthpb.RegisterHealthServer(r, s.health)
@@ -107,6 +112,7 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 	took := time.Since(began)
 	count.End(req, err, took)
 	p.count(s.metrics, took)
+	s.tracing.emit(p, took)
 	if !mayWait(info.FullMethod) {
 		s.slow.note(ctx, info.FullMethod, req, err, began, took)
 	}

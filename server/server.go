@@ -52,6 +52,7 @@ type Server struct {
 	asker     *asker
 	early     *earlyAnswers
 	slow      *slowRequests
+	tracing   *tracing
 	checks    *memberChecks
 	hashes    *hashChecks
 	damage    *damageWatch
@@ -196,13 +197,16 @@ func (s *Server) open() error {
 		err = s.cfg.Registry.Register(metrics.NewCollector(s.metrics, s.measured))
 	}
 	if err == nil {
+		s.tracing, err = newTracing(s.cfg.Tracing, s.logger)
+	}
+	if err == nil {
 		s.intake = newIntake(min(s.cfg.MaxRequestBytes, math.MaxInt32-frameOverhead) + frameOverhead)
 		s.grpc = s.newGRPC()
 		s.unary = unaryMethods(s.grpc)
 		s.gateway, err = s.newGateway()
 	}
 	if err != nil {
-		return errors.Join(err, s.log.Close(), st.Close())
+		return errors.Join(err, s.log.Close(), st.Close(), s.tracing.close())
 	}
 	s.http, s.metricsHTTP = s.newHTTP(), s.newMetricsHTTP()
 	return nil
@@ -320,7 +324,7 @@ func (s *Server) stop() {
 	s.scrubbing.Wait()
 	storeErr := s.store.Close() // also ends orderWanted
 	s.background.Wait()
-	s.err = errors.Join(s.err, logErr, storeErr)
+	s.err = errors.Join(s.err, logErr, storeErr, s.tracing.close())
 }
 
 // How long Close may wait: for another leader, and for requests in progress.

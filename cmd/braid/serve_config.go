@@ -83,6 +83,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		DefragmentBytes: int64(s.DefragmentMiB) << 20,
 		Hosts:           s.Hosts, Origins: s.Origins, Profiling: s.Profiling,
 		Features: features(), ExtensiveMetrics: s.ExtensiveMetrics(), WarnRequestDuration: s.WarnRequest,
+		Tracing:   tracing(s),
 		Keepalive: server.Keepalive{MinTime: s.PingMinTime, Interval: s.PingInterval, Timeout: s.PingTimeout},
 	}
 	if err := c.Node.CheckDir(); err != nil {
@@ -90,6 +91,15 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 	}
 	err = listen(&c, s, clientTLS)
 	return c, err
+}
+
+// tracing is which spans are sent where; nil: none are.
+func tracing(s *settings.Settings) *server.Tracing {
+	if !s.Tracing {
+		return nil
+	}
+	return &server.Tracing{Address: s.TracingAddress, Service: s.TracingService, Instance: s.TracingInstance,
+		PerMillion: s.TracingRate}
 }
 
 // listen opens the listeners of clients, and of metrics.

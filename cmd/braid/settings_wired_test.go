@@ -89,6 +89,11 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		"bootstrap-defrag-threshold-megabytes": "7",
 		"metrics":                              "extensive",
 		"warning-apply-duration":               "7s", "warning-unary-request-duration": "7s",
+		"enable-distributed-tracing":        "true",
+		"distributed-tracing-address":       "--enable-distributed-tracing 127.0.0.1:7",
+		"distributed-tracing-service-name":  "--enable-distributed-tracing x",
+		"distributed-tracing-instance-id":   "--enable-distributed-tracing x",
+		"distributed-tracing-sampling-rate": "--enable-distributed-tracing 7",
 	}
 	elsewhere := []string{
 		"config-file", "log-level", "log-format", "gc-percent", "memory-limit-bytes", // of the process

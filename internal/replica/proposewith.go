@@ -28,7 +28,9 @@ func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o proto
 		}
 	}
 	w := r.waiters.get()
-	w.stages, w.began = o.Stages, began
+	if o.Stages != nil {
+		w.tells, w.stages, w.began = true, o.Stages, began
+	}
 	if err := r.proposer.proposeAny(command, body, &o, w); err != nil {
 		r.waiters.put(w)
 		return nil, err

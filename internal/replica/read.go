@@ -274,8 +274,8 @@ func (r *Replica) ReadAs(
 	}
 	w := r.waiters.get()
 	w.reads = true
-	if w.readStages = passed; passed != nil {
-		w.began = r.now()
+	if passed != nil {
+		w.tells, w.readStages, w.began = true, passed, r.now()
 	}
 	first := r.first()
 	if err := first.joinRead(first.program.Proposing.Barrier(barrier), w); err != nil {

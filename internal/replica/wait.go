@@ -22,6 +22,7 @@ type waiter struct {
 	told   bool            // a look has found a reason not to wait: see reason
 	apart  bool            // the caller is known not to be in a call of the state machine; only it uses this
 	reads  bool            // it waits for a read, which leaves nothing behind
+	tells  bool            // it has stages or readStages, which others do not look at
 	ctx    context.Context // of the caller
 	// woken gets a token when the answer has come, and one when told is set. It has capacity for both, so
 	// nothing waits to send.
@@ -222,7 +223,7 @@ func (r *Replica) await(ctx context.Context, w *waiter, limit time.Duration) (an
 	if w.told {
 		return r.interrupted(w)
 	}
-	if w.stages != nil || w.readStages != nil {
+	if w.tells {
 		r.tell(w)
 	}
 	return s.resultOf(w)
@@ -244,8 +245,10 @@ func (s *waiters) get() *waiter { return s.pool.Get().(*waiter) }
 // put gives back a waiter of which no answer is to come.
 func (s *waiters) put(w *waiter) {
 	w.result, w.ctx, w.ticket, w.until, w.group, w.next, w.previous = nil, nil, intake.Ticket{}, 0, nil, nil, nil
-	w.told, w.apart, w.reads = false, false, false
-	w.stages, w.readStages, w.began = nil, nil, 0
+	if w.tells {
+		w.stages, w.readStages = nil, nil
+	}
+	w.told, w.apart, w.reads, w.tells = false, false, false, false
 	s.pool.Put(w)
 }
 

@@ -50,10 +50,7 @@ func (v *foreign) Type() string {
 // given reports whether the flag requests something that braid does not have.
 func (v *foreign) given() bool { return v.flag.Changed && v.value != "" && v.value != v.harmless }
 
-const (
-	noV2      = "there is no v2"
-	noTracing = "there is no tracing"
-)
+const noV2 = "there is no v2"
 
 // foreignFlags are those of etcd 3.7, and some earlier ones that manifests still have.
 func foreignFlags() []*foreign {
@@ -68,7 +65,7 @@ func foreignFlags() []*foreign {
 }
 
 func ignoredFlags() []*foreign {
-	out := []*foreign{
+	return []*foreign{
 		{name: "snapshot-count", why: "snapshots are taken by bytes of log, see --snapshot-bytes"},
 		{name: "snapshot-catchup-entries", why: "log is kept by bytes, see --keep-log-bytes"},
 		{name: "max-snapshots", why: "old snapshots are removed as soon as they are not needed"},
@@ -99,11 +96,6 @@ func ignoredFlags() []*foreign {
 		{name: "raft-read-timeout", why: "links between members have timeouts of their own"},
 		{name: "raft-write-timeout", why: "links between members have timeouts of their own"},
 	}
-	out = append(out, &foreign{name: "enable-distributed-tracing", isBool: true, harmless: "false", why: noTracing})
-	for _, name := range []string{"address", "service-name", "instance-id", "sampling-rate"} {
-		out = append(out, &foreign{name: "distributed-tracing-" + name, why: noTracing})
-	}
-	return out
 }
 
 // experimental begins the names of many flags of etcd 3.5 and 3.6, which 3.7 has without it.
