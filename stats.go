@@ -140,13 +140,33 @@ type StageStats struct {
 
 // Latency is a distribution of times.
 //
-//	Counts [19]uint64    // by LatencyBound: element i counts times up to the i-th bound and above the one before
+//	Counts [21]uint64    // by LatencyBound: element i counts times up to the i-th bound and above the one before
 //	Sum    time.Duration // of all
 type Latency = replica.Latency
 
 // LatencyBound is the upper bound of an element of [Latency]'s Counts: 100 µs, and twice as much for each next one. The
 // last element has none.
 func LatencyBound(i int) time.Duration { return replica.LatencyBound(i) }
+
+// SnapshotStats is how long snapshots took since the member started.
+//
+//	Save, Sync           Latency         // until a snapshot of this member was durable; the sync of its file
+//	Receive, ReceiveSync Latency         // until one of another member was here, verified and durable; the same
+//	Installing           bool            // one of another member was accepted, and is not in effect yet
+//	Peers                []PeerSnapshots // those to which one was sent, or from which one came, by ID
+type SnapshotStats = replica.SnapshotStats
+
+// PeerSnapshots are the snapshots that went to another member, and that came from it. See [SnapshotStats].
+//
+//	ID             MemberID
+//	Sent, Received Transfers
+type PeerSnapshots = replica.PeerSnapshots
+
+// Transfers are snapshots that were sent in one direction.
+//
+//	Running, Failed uint64
+//	Done            Latency
+type Transfers = replica.Transfers
 
 // The conversions hold the declarations together: a field more is an error of the compiler.
 var (

@@ -38,20 +38,21 @@ type Status struct {
 	// Lineage tells this log from logs that were founded apart; 0: none is applied here yet, or the order is "keyed".
 	Lineage uint64
 
-	LogBytes     int64      // bytes of log on disk
-	Log          LogStats   // what the disk did
-	Links        LinkStats  // what the links did
-	Bodies       BodyStats  // the large parts of commands
-	Disk         DiskStats  // damage to log and snapshots
-	Placement    string     // what members keep of bodies: [PlacementCopy], [PlacementCode] or "rs"
-	PendingBytes int64      // proposals of this member that are not completed
-	Commits      uint64     // entries committed since the member started
-	Dropped      uint64     // messages dropped because too many waited
-	Snapshots    uint64     // snapshots written since the member started
-	Starved      uint64     // steps outside the log that waited for a file descriptor
-	Stages       StageStats // how long proposals and reads of this member were in each of their stages
-	Fit          FitStatus  // which change would fit the load better
-	At           time.Time  // when this was so
+	LogBytes      int64         // bytes of log on disk
+	Log           LogStats      // what the disk did
+	Links         LinkStats     // what the links did
+	Bodies        BodyStats     // the large parts of commands
+	Disk          DiskStats     // damage to log and snapshots
+	Placement     string        // what members keep of bodies: [PlacementCopy], [PlacementCode] or "rs"
+	PendingBytes  int64         // proposals of this member that are not completed
+	Commits       uint64        // entries committed since the member started
+	Dropped       uint64        // messages dropped because too many waited
+	Snapshots     uint64        // snapshots written since the member started
+	Starved       uint64        // steps outside the log that waited for a file descriptor
+	Stages        StageStats    // how long proposals and reads of this member were in each of their stages
+	SnapshotTimes SnapshotStats // how long snapshots took
+	Fit           FitStatus     // which change would fit the load better
+	At            time.Time     // when this was so
 }
 
 // Lead tells which member leads the global log.
@@ -104,8 +105,8 @@ func (n *Node) Status() Status {
 		LogBytes: s.LogBytes, Log: logStats(&s.Log), Links: linkStats(&s.Links, s.Trips), PendingBytes: s.PendingBytes,
 		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk),
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved,
-		Stages: StageStats(s.Stages),
-		Fit:    fitStatus(&s, n.fitMode(&s)), At: time.Now(),
+		Stages: StageStats(s.Stages), SnapshotTimes: s.SnapshotTimes,
+		Fit: fitStatus(&s, n.fitMode(&s)), At: time.Now(),
 	}
 }
 

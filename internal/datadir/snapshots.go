@@ -55,6 +55,8 @@ type Snapshots struct {
 	dir    string
 	writes atomic.Uint64            // numbers the temporary files
 	before func(*member.Meta) error // called before a snapshot is written; nil: nothing is to be done
+	// Sync makes a file durable, of a snapshot that was received or of one of this member; nil: by its Sync alone.
+	Sync func(f vfs.File, received bool) error
 	// Damaged are the errors of the damaged snapshots that Restore skipped.
 	Damaged []error
 	mu      sync.Mutex                        // held while a complete file is renamed
@@ -194,7 +196,7 @@ func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify 
 			return err
 		}
 	}
-	if err = s.fill(tmp, h, state); err != nil {
+	if err = s.fill(tmp, h, state, verify); err != nil {
 		return err
 	}
 	if verify {
@@ -232,7 +234,7 @@ const stagedFile = "staged.tmp"
 // It replaces the previous one.
 func (s *Snapshots) stage(h SnapshotHeader, state func(io.Writer) error) (err error) {
 	path := filepath.Join(s.dir, stagedFile)
-	if err = s.fill(path, h, state); err == nil {
+	if err = s.fill(path, h, state, true); err == nil {
 		err = s.whole(path)
 	}
 	if err != nil {
@@ -250,15 +252,22 @@ func (s *Snapshots) Staged() (*SnapshotReader, error) {
 func (s *Snapshots) Unstage() error { return s.discard(filepath.Join(s.dir, stagedFile)) }
 
 // fill writes a file with a snapshot durably.
-func (s *Snapshots) fill(path string, h SnapshotHeader, state func(io.Writer) error) error {
+func (s *Snapshots) fill(path string, h SnapshotHeader, state func(io.Writer) error, received bool) error {
 	f, err := s.fs.Create(path)
 	if err != nil {
 		return err
 	}
 	if err = writeSnapshot(f, h, state); err == nil {
-		err = f.Sync()
+		err = s.sync(f, received)
 	}
 	return errors.Join(err, f.Close())
+}
+
+func (s *Snapshots) sync(f vfs.File, received bool) error {
+	if s.Sync != nil {
+		return s.Sync(f, received)
+	}
+	return f.Sync()
 }
 
 // discard removes an incomplete file, if there is one.

@@ -136,6 +136,8 @@ type Status struct {
 	// Starved counts the steps outside the log that waited because the process had no descriptor left.
 	Starved uint64
 	Stages  StageStats
+	// SnapshotTimes is how long snapshots took.
+	SnapshotTimes SnapshotStats
 	// Fit is the newest decision of the leader's fitter that this member knows; nil: it knows none. It does not change.
 	Fit *fit.Published
 	// Fitted counts what this member's own fitter did.
@@ -164,6 +166,7 @@ func (r *Replica) Status() Status {
 		Disk: r.disk.Stats(), PendingBytes: r.proposer.pendingBytes(),
 		Commits: r.metrics.commits.Load(), Dropped: r.metrics.dropped.Load(), Snapshots: r.metrics.snapshots.Load(),
 		Starved: r.metrics.starved.Load(), Stages: r.stages.stats(),
+		SnapshotTimes: r.snapshots.stats(r.apply.installing()),
 	}
 	if r.fitting != nil {
 		s.Fit, s.Fitted, s.Trips = r.fitting.published.Load(), r.fitting.done(), r.fitting.shortest()

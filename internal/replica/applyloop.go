@@ -92,6 +92,13 @@ func (l *applyLoop) overtaken(err error) bool {
 	return l.queue.Overtaken(err)
 }
 
+// installing reports whether a snapshot of another member is to be installed.
+func (l *applyLoop) installing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.Installing()
+}
+
 func (l *applyLoop) drainItems(buf []apply.ApplyItem) []apply.ApplyItem {
 	l.mu.Lock()
 	defer l.mu.Unlock()

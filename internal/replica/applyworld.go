@@ -125,11 +125,14 @@ func (w applyWorld) Meet() {
 // Save implements apply.ApplyWorld.
 func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 	w.r.spawn(func(ctx context.Context) {
-		h, err := datadir.SnapshotHeader{Meta: meta, HasState: state != nil}, error(nil)
+		h, err, began := datadir.SnapshotHeader{Meta: meta, HasState: state != nil}, error(nil), w.r.now()
 		if state == nil {
 			err = w.r.dir.Snapshots.Write(h, nil)
 		} else {
 			err = errors.Join(w.r.dir.Snapshots.Write(h, writeView(ctx, state)), state.Close())
+		}
+		if err == nil {
+			w.r.snapshots.save.observe(w.r.now() - began)
 		}
 		w.push(apply.ApplyItem{Wrote: &apply.Written{Meta: meta, Bytes: bytes, Err: err}})
 	})

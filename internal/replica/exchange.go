@@ -68,7 +68,9 @@ func (x *exchange) Send(to protocol.MemberID, o *member.SnapshotOffer, state mem
 		began := x.r.now()
 		meta, err := json.Marshal(o)
 		if err == nil {
-			err = x.r.links.SendSnapshot(ctx, uint64(to), meta, writeView(ctx, state))
+			err = x.r.snapshots.to(to).run(x.r.now, func() error {
+				return x.r.links.SendSnapshot(ctx, uint64(to), meta, writeView(ctx, state))
+			})
 		}
 		if err = errors.Join(err, state.Close()); err != nil {
 			x.unsent(to, err)
@@ -114,10 +116,16 @@ func (r *Replica) HandleSnapshot(ctx context.Context, from uint64, meta []byte, 
 	if verdict, err := x.admit(ctx, id, o); err != nil || verdict != snapshot.IntakeTake {
 		return err
 	}
-	err := r.dir.Snapshots.Receive(datadir.SnapshotHeader{Meta: o.Meta, HasState: o.HasState}, func(w io.Writer) error {
-		_, err := io.Copy(w, body)
-		return err
+	began := r.now()
+	err := r.snapshots.from(id).run(r.now, func() error {
+		return r.dir.Snapshots.Receive(datadir.SnapshotHeader{Meta: o.Meta, HasState: o.HasState}, func(w io.Writer) error {
+			_, err := io.Copy(w, body)
+			return err
+		})
 	})
+	if err == nil {
+		r.snapshots.receive.observe(r.now() - began)
+	}
 	x.do(func(m *snapshot.StateExchange) { m.Received(id, o, err) })
 	return err
 }

@@ -27,26 +27,27 @@ type Replica struct {
 	opt Options
 	log *slog.Logger
 
-	began    time.Time
-	dir      *datadir.Opened
-	bodies   *bodies
-	inUse    atomic.Pointer[tuning]
-	writer   *wal.Writer
-	saved    atomic.Pointer[member.Saved]
-	links    links
-	framer   instance.Framer
-	proposer *proposer
-	router   router
-	inbox    inbox
-	apply    *applyLoop
-	waiters  waiters
-	metrics  counters
-	stages   stages
-	disk     diskHealth
-	session  protocol.Session
-	who      acquaintances
-	exchange *exchange
-	fitting  *fitting // nil: the log is not fitted
+	began     time.Time
+	dir       *datadir.Opened
+	bodies    *bodies
+	inUse     atomic.Pointer[tuning]
+	writer    *wal.Writer
+	saved     atomic.Pointer[member.Saved]
+	links     links
+	framer    instance.Framer
+	proposer  *proposer
+	router    router
+	inbox     inbox
+	apply     *applyLoop
+	waiters   waiters
+	metrics   counters
+	stages    stages
+	snapshots snapshotTimes
+	disk      diskHealth
+	session   protocol.Session
+	who       acquaintances
+	exchange  *exchange
+	fitting   *fitting // nil: the log is not fitted
 
 	peering
 	hosting
@@ -238,6 +239,7 @@ func (r *Replica) assemble(a *apply.Applier) error {
 	o := &r.opt
 	a.Given, a.Passed = r.bodies.given, r.bodies.passed
 	a.Begins, a.Ends = r.begins, r.ends
+	r.dir.Snapshots.Sync = r.syncSnapshot
 	a.Malformed = func(instance protocol.InstanceID, index protocol.Index, err error) {
 		r.log.Error("a malformed batch in the log takes no effect", "instance", instance, "index", index, "err", err)
 	}

@@ -21,7 +21,7 @@ type Latency struct {
 
 const (
 	leastLatency  = 100 * time.Microsecond
-	latencyBounds = 18
+	latencyBounds = 20
 )
 
 // LatencyBound is the upper bound of an element of Latency.Counts but the last: 100 µs, and twice as much for each next

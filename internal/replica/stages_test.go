@@ -121,7 +121,7 @@ func TestStagesOfARead(t *testing.T) {
 func TestLatencyBounds(t *testing.T) {
 	for took, at := range map[time.Duration]int{
 		-1: 0, 0: 0, leastLatency: 0, leastLatency + 1: 1, 2 * leastLatency: 1, 2*leastLatency + 1: 2,
-		LatencyBound(17): 17, LatencyBound(17) + 1: 18, time.Hour: 18,
+		LatencyBound(19): 19, LatencyBound(19) + 1: 20, time.Hour: 20,
 	} {
 		var l latency
 		l.observe(took)

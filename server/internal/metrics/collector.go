@@ -53,6 +53,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	collectMember(&v, emit)
 	ch <- syncTimes(&v)
 	collectStages(&v.Log.Stages, ch)
+	collectSnapshots(&v.Log.SnapshotTimes, ch, emit)
 	for _, o := range c.counts.observed.collectors() {
 		o.Collect(ch)
 	}

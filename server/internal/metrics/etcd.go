@@ -3,11 +3,8 @@ package metrics
 // Absent are metrics of etcd that no member has, with the reason. Some are registered by etcd's packages, and would
 // stay at 0: these are left out.
 var Absent = map[string]string{
-	"etcd_debugging_snap_save_marshalling_duration_seconds": noFiles,
-	"etcd_debugging_snap_save_total_duration_seconds":       noFiles,
-	"etcd_snap_db_fsync_duration_seconds":                   noFiles,
-	"etcd_snap_db_save_total_duration_seconds":              noFiles,
-	"etcd_snap_fsync_duration_seconds":                      noFiles,
+	"etcd_debugging_snap_save_marshalling_duration_seconds": "a part of " +
+		"`etcd_debugging_snap_save_total_duration_seconds`",
 
 	"etcd_debugging_store_expires_total":        noV2,
 	"etcd_debugging_store_reads_total":          noV2,
@@ -20,16 +17,6 @@ var Absent = map[string]string{
 	"etcd_debugging_server_watch_send_loop_watch_stream_duration_per_event_seconds": ownWatches,
 	"etcd_debugging_server_watch_send_loop_watch_stream_duration_seconds":           ownWatches,
 
-	"etcd_network_snapshot_receive_failures":               ownSnapshots,
-	"etcd_network_snapshot_receive_inflights_total":        ownSnapshots,
-	"etcd_network_snapshot_receive_success":                ownSnapshots,
-	"etcd_network_snapshot_receive_total_duration_seconds": ownSnapshots,
-	"etcd_network_snapshot_send_failures":                  ownSnapshots,
-	"etcd_network_snapshot_send_inflights_total":           ownSnapshots,
-	"etcd_network_snapshot_send_success":                   ownSnapshots,
-	"etcd_network_snapshot_send_total_duration_seconds":    ownSnapshots,
-	"etcd_server_snapshot_apply_in_progress_total":         ownSnapshots,
-
 	"etcd_disk_wal_write_duration_seconds":      "writes are part of `etcd_disk_wal_fsync_duration_seconds`",
 	"etcd_network_peer_received_failures_total": "a link that fails is in `etcd_network_disconnected_peers_total`",
 	"etcd_server_heartbeat_send_failures_total": "heartbeats are not late: see `braid_link_queue_bytes` and " +
@@ -38,8 +25,6 @@ var Absent = map[string]string{
 }
 
 const (
-	noFiles      = "there are no such files"
-	noV2         = "there is no v2"
-	ownWatches   = "see `braid_watch_streams` and `braid_watch_events_sent_total`"
-	ownSnapshots = "bytes of snapshots are in `etcd_network_peer_sent_bytes_total` and `_received_`"
+	noV2       = "there is no v2"
+	ownWatches = "see `braid_watch_streams` and `braid_watch_events_sent_total`"
 )

@@ -37,15 +37,19 @@ var stagesInLog = []struct {
 func collectStages(s *braid.StageStats, ch chan<- prometheus.Metric) {
 	for i := range stagesInLog {
 		stage := &stagesInLog[i]
-		l := stage.of(s)
-		last, count, buckets := len(l.Counts)-1, uint64(0), map[float64]uint64{}
-		for i, n := range l.Counts {
-			if count += n; i < last {
-				buckets[braid.LatencyBound(i).Seconds()] = count
-			}
-		}
-		ch <- prometheus.MustNewConstHistogram(inLog.Desc, count, l.Sum.Seconds(), buckets, stage.request, stage.stage)
+		ch <- distribution(inLog, stage.of(s), stage.request, stage.stage)
 	}
+}
+
+// distribution is a distribution of the log as a metric.
+func distribution(f *family, l *braid.Latency, labels ...string) prometheus.Metric {
+	last, count, buckets := len(l.Counts)-1, uint64(0), map[float64]uint64{}
+	for i, n := range l.Counts {
+		if count += n; i < last {
+			buckets[braid.LatencyBound(i).Seconds()] = count
+		}
+	}
+	return prometheus.MustNewConstHistogram(f.Desc, count, l.Sum.Seconds(), buckets, labels...)
 }
 
 // stages are the stages in the server, before the log and after it.
