@@ -191,7 +191,8 @@ type BodyRef = protocol.BodyRef
 type ProposeOptions = protocol.ProposeOptions
 
 // Stages are when a command passed the stages of its proposal, since ProposeWith was called, for [ProposeOptions]. 0:
-// that is not known. With an error, or an [*Accepted], nothing is set.
+// that is not known. With an [*Accepted] nothing is set. With an error Proposed alone may be set, and then the command
+// was not known to be committed.
 //
 //	Proposed  time.Duration // it was given to the protocol, for the last time if that was repeated
 //	Appended  time.Duration // this member's log had it; 0 if another one appended it first, or it was committed before

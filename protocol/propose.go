@@ -54,7 +54,7 @@ type ProposeOptions struct {
 	// cheaper than a context with a deadline. A core never gets it.
 	Timeout time.Duration
 	// Stages is set to when the command passed its stages, before the proposer has the answer; nil: no one wants to
-	// know. A core never gets it.
+	// know. Without a result at most Stages.Proposed is set. A core never gets it.
 	Stages *Stages
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/braidlog/braid"
@@ -15,6 +16,7 @@ type passage struct {
 	// kind is what the call wanted of the log last, and handed when it did, since began.
 	kind   passageKind
 	handed time.Duration
+	unsent bool             // the log did not come to give the command to the protocol
 	wrote  braid.Stages     // since handed
 	read   braid.ReadStages // since handed
 }
@@ -48,8 +50,15 @@ func (p *passage) writes() *braid.Stages {
 	if p == nil {
 		return nil
 	}
-	p.kind, p.handed, p.wrote = passedWrite, time.Since(p.began), braid.Stages{}
+	p.kind, p.handed, p.unsent, p.wrote = passedWrite, time.Since(p.began), false, braid.Stages{}
 	return &p.wrote
+}
+
+// fails notes that the log did not order the command.
+func (p *passage) fails(err error) {
+	if p != nil {
+		p.unsent = errors.Is(err, braid.ErrNotSent)
+	}
 }
 
 // reads is writes for a read.
@@ -77,7 +86,7 @@ type passed struct {
 	from, to time.Duration
 }
 
-// stageLog is the time in the log if its stages are not known, because the log did not answer, or answered early.
+// stageLog is the time in the log if its stages are not known: see docs/using/operations.md.
 const stageLog = "log"
 
 // stages are those of a call that took so long. All but "append", which is a part of "replicate", follow each other.
@@ -103,6 +112,11 @@ func (p *passage) stages(took time.Duration) []passed {
 		next("order", p.handed+w.Ordered)
 		next("apply", p.handed+w.Applied)
 		next("answer", took)
+	case p.kind == passedWrite && w.Proposed > 0: // it failed there
+		next("queue", p.handed+w.Proposed)
+		next("replicate", took)
+	case p.kind == passedWrite && p.unsent:
+		next("queue", took)
 	case p.kind == passedRead && r.Served > 0:
 		next("queue", p.handed+r.Asked)
 		next("confirm", p.handed+r.Confirmed)

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -41,6 +42,15 @@ func TestStagesOfACall(t *testing.T) {
 		p.stages(11*ms))
 	w.Appended = 0
 	require.Len(t, p.stages(11*ms), 6)
+
+	*p.writes() = braid.Stages{Proposed: 1 * ms} // its caller gave up
+	p.handed = 2 * ms
+	require.Equal(t, []passed{{"check", 0, 2 * ms}, {"queue", 2 * ms, 3 * ms}, {"replicate", 3 * ms, 9 * ms}},
+		p.stages(9*ms))
+	p.writes()
+	p.handed = 2 * ms
+	p.fails(errors.Join(braid.ErrNotSent, context.DeadlineExceeded))
+	require.Equal(t, []passed{{"check", 0, 2 * ms}, {"queue", 2 * ms, 9 * ms}}, p.stages(9*ms))
 
 	r := p.reads()
 	p.handed = 2 * ms
@@ -111,6 +121,30 @@ func TestStagesOfRequests(t *testing.T) {
 		})
 		require.Regexp(t, `method=/etcdserverpb.KV/Put .*stages.check=\S+ stages.queue=\S+ .*stages.replicate=\S+ `+
 			`stages.order=\S+ stages.apply=\S+ stages.answer=`, log.String())
+	})
+}
+
+// TestStagesOfAWriteThatFails: what is logged of it says where it waited.
+func TestStagesOfAWriteThatFails(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	c := startReal(t, 3, func(c *Config) {
+		c.Logger, c.RequestTimeout = slog.New(slog.NewTextHandler(&log, nil)), time.Second
+	})
+	ctx := testContext(t)
+	id := c.leader()
+	client := c.client(id)
+	putUntil(t, ctx, client, "k", "v")
+	for _, m := range c.members {
+		if m.ID != id {
+			c.stop(m.ID)
+		}
+	}
+	eventually(t, "a put that was not proposed", func() bool {
+		_, err := client.Put(ctx, "k", "w")
+		require.Error(t, err)
+		return regexp.MustCompile(`method=/etcdserverpb.KV/Put .*stages.check=\S+ stages.queue=\S+ err=`).
+			MatchString(log.String())
 	})
 }
 

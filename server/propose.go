@@ -56,12 +56,14 @@ func (s *Server) await(ctx context.Context, e *store.Encoded, o braid.ProposeOpt
 		defer cancel()
 		answer, err := s.log.ProposeWith(within, e.Command, e.Body, o)
 		if err != nil {
+			passageOf(ctx).fails(err)
 			return nil, s.failed(err)
 		}
 		return answer, nil
 	}
 	o.Timeout = s.timeout
 	answer, err := s.log.ProposeWith(ctx, e.Command, e.Body, o)
+	passageOf(ctx).fails(err)
 	switch {
 	case err == nil:
 		return answer, nil

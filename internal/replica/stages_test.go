@@ -83,6 +83,32 @@ func TestStagesOfAProposal(t *testing.T) {
 	})
 }
 
+// TestStagesOfAProposalThatIsGivenUp: its caller learns since when it waits to be committed, if it was proposed.
+func TestStagesOfAProposalThatIsGivenUp(t *testing.T) {
+	inBubble(t, setting{size: 3}, func(c *testCluster) {
+		id := c.leader()
+		c.fill(id, "before", 1)
+		r := c.running[id]
+		c.net.isolate(uint64(id), true)
+		<-time.After(time.Millisecond)
+		require.NoError(t, r.ProposeAsync([]byte("x"), nil, func(any, error) {}))
+		<-time.After(100 * time.Microsecond)
+		var s protocol.Stages
+		propose := func() error {
+			_, err := r.ProposeWith(t.Context(), []byte("y"), nil,
+				protocol.ProposeOptions{Stages: &s, Timeout: 100 * time.Millisecond})
+			return err
+		}
+		require.ErrorIs(t, propose(), member.ErrMaybeCommitted)
+		require.Equal(t, protocol.Stages{Proposed: 150 * time.Microsecond}, s, "batches are so far apart")
+
+		c.until("it does not lead", func() bool { return r.first().status.Load().Leader == 0 })
+		s = protocol.Stages{}
+		require.ErrorIs(t, propose(), member.ErrNotSent)
+		require.Zero(t, s)
+	})
+}
+
 // TestStagesOfARead: a read waits until what was confirmed is applied.
 func TestStagesOfARead(t *testing.T) {
 	inBubble(t, setting{size: 3}, func(c *testCluster) {

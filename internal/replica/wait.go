@@ -260,7 +260,13 @@ func (r *Replica) interrupted(w *waiter) (any, error) {
 		w.told, w.apart = false, true
 		return r.await(w.ctx, w, 0) // until stays
 	}
-	withdrawn := !w.reads && len(w.woken) == 0 && r.withdraw(w.ticket)
+	withdrawn := false
+	if !w.reads && len(w.woken) == 0 {
+		var proposed time.Duration
+		if withdrawn, proposed = r.withdraw(w.ticket); proposed > 0 && w.tells {
+			w.stages.Proposed = max(proposed-w.began, 0)
+		}
+	}
 	return r.waiters.giveUp(w, withdrawn, why)
 }
 
@@ -288,33 +294,44 @@ func (s *waiters) giveUp(w *waiter, withdrawn bool, why error) (any, error) {
 	return nil, errors.Join(member.ErrMaybeCommitted, why)
 }
 
-// withdraw withdraws a command. It reports false if the command may have left this member. The event
-// loop that has it is asked, and has withdrawWithin to answer.
-func (r *Replica) withdraw(t intake.Ticket) bool {
+// withdrawal is what an event loop says of a command that is to be withdrawn.
+type withdrawal struct {
+	ok       bool
+	proposed time.Duration // when it was given to the core, if it is not known to be committed
+}
+
+// withdraw withdraws a command. It reports false if the command may have left this member, and when it was given to the
+// core, if it waits to be committed. The event loop that has it is asked, and has withdrawWithin to answer.
+func (r *Replica) withdraw(t intake.Ticket) (ok bool, proposed time.Duration) {
 	ok, instance := r.proposer.withdraw(t)
 	l := r.hosted(instance)
 	if ok || l == nil {
-		return ok
+		return ok, 0
 	}
 	var ended atomic.Bool // by the event loop, or because no one waits for it any more
-	verdict := make(chan bool, 1)
+	verdict := make(chan withdrawal, 1)
 	l.do(func() {
 		if ended.CompareAndSwap(false, true) {
-			verdict <- l.hosted.Withdraw(t)
+			v := withdrawal{ok: l.hosted.Withdraw(t)}
+			if l.hosted.Proposed(t.Batch) {
+				v.proposed = t.Batch.ProposedAt
+			}
+			verdict <- v
 		}
 	})
 	timeout := time.NewTimer(withdrawWithin)
 	defer timeout.Stop()
 	select {
-	case ok = <-verdict:
-		return ok
+	case v := <-verdict:
+		return v.ok, v.proposed
 	case <-timeout.C:
 	case <-r.stop:
 	}
 	if ended.CompareAndSwap(false, true) {
-		return false // and the command stays
+		return false, 0 // and the command stays
 	}
-	return <-verdict // it comes at once
+	v := <-verdict // it comes at once
+	return v.ok, v.proposed
 }
 
 // withdrawWithin bounds how much longer than its ctx a Propose takes: an event loop that does not answer

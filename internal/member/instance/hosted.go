@@ -445,6 +445,11 @@ func (h *Hosted) SnapshotWritten(newest, upTo protocol.Index, bytes int64, harme
 	return cut
 }
 
+// Proposed reports whether the instance has a batch that was given to the core, and is not known to be committed.
+func (h *Hosted) Proposed(b *intake.Batch) bool {
+	return slices.Contains(h.inst.pending, b) && b.Proposed > 0
+}
+
 // Withdraw withdraws a command of a batch that the instance has. It is called within a turn.
 func (h *Hosted) Withdraw(t intake.Ticket) bool {
 	ok, empty := h.inst.withdraw(t)
