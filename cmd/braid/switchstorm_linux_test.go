@@ -110,7 +110,8 @@ func (s *storm) start(i int, more ...string) {
 	if s.joined[i] != nil {
 		args = s.joined[i]
 	}
-	c, lines := begin(s.t, "", s.flags[i].args(args...)...)
+	// Members are added while others are away, too.
+	c, lines := begin(s.t, "", s.flags[i].args(append([]string{"--strict-reconfig-check=false"}, args...)...)...)
 	go func() {
 		for range lines { // ends with the process
 		}
