@@ -168,7 +168,7 @@ func (r *Rights) complete(ctx context.Context, request *pb.InternalRaftRequest) 
 	switch {
 	case request.LeaseGrant != nil && request.LeaseGrant.ID == 0:
 		request.LeaseGrant = proto.Clone(request.LeaseGrant).(*pb.LeaseGrantRequest)
-		request.LeaseGrant.ID = randomLeaseID()
+		request.LeaseGrant.ID = r.leaseIDs.next()
 	case request.AuthUserAdd != nil && (request.AuthUserAdd.Options == nil || !request.AuthUserAdd.Options.NoPassword):
 		request.AuthUserAdd = proto.Clone(request.AuthUserAdd).(*pb.AuthUserAddRequest)
 		request.AuthUserAdd.HashedPassword, err = r.hash(ctx, request.AuthUserAdd.Password)
@@ -183,9 +183,6 @@ func (r *Rights) complete(ctx context.Context, request *pb.InternalRaftRequest) 
 	}
 	return checkPasswords(request)
 }
-
-// randomLeaseID returns a positive id. It is almost certainly unused; if not, the grant fails.
-func randomLeaseID() int64 { return int64(random()>>1) | 1 }
 
 func random() uint64 {
 	var b [8]byte

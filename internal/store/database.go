@@ -173,10 +173,12 @@ func (s *Store) openRights() (*Rights, error) {
 	if err != nil {
 		return nil, fmt.Errorf("auth token %q: %w", s.opts.AuthToken, err)
 	}
-	return &Rights{
+	r := &Rights{
 		opts: &s.opts, lessor: s.lessor, damage: &s.damage, positions: &s.positions, passwords: newPasswords(),
 		auth: auth.NewAuthStore(s.lg, schema.NewAuthBackend(s.lg, s.db.be), tokens, s.opts.BcryptCost),
-	}, nil
+	}
+	r.leaseIDs.begin()
+	return r, nil
 }
 
 // openAppliers creates the parts that are created for each database: alarms, quota and appliers.

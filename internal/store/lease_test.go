@@ -303,3 +303,20 @@ func (n *node) timeToLive(ctx context.Context, r *pb.LeaseTimeToLiveRequest) (*p
 	}
 	return n.Leases().TimeToLive(user, r)
 }
+
+// Ids of leases that clients leave to the server are positive and follow each other, and those of another member are
+// elsewhere.
+func TestIDsOfLeases(t *testing.T) {
+	one, two := openTemp(t), openTemp(t)
+	id := func(n *node) int64 {
+		t.Helper()
+		res := n.must(grant(0, 60)).Resp
+		return res.(*pb.LeaseGrantResponse).ID
+	}
+	first := id(one)
+	require.Positive(t, first)
+	require.Equal(t, first+1, id(one))
+	other := id(two)
+	require.Positive(t, other)
+	require.NotContains(t, []int64{first, first + 1}, other)
+}

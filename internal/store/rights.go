@@ -24,6 +24,7 @@ type Rights struct {
 	damage    *Damage
 	positions *positions
 	passwords *passwords
+	leaseIDs  leaseIDs
 	// tokens counts the calls that wait for the position of a token.
 	tokens atomic.Int32
 	// swaps is odd while Restore puts another state in place, which holds swap then: keys come before users.
