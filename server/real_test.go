@@ -95,8 +95,8 @@ func (c *realCluster) configure(m braid.Member, join bool) {
 	c.addrs[m.ID] = freeAddr(c.t)
 	c.configs[m.ID] = &Config{
 		Node: braid.Options{
-			Self: m.ID, Cluster: braid.ClusterIDOf(c.members[:3], testToken), Dir: dir + "/log", Members: c.members, Join: join,
-			Listen: []string{m.PeerURLs[0][len("http://"):]}, Heartbeat: 50 * time.Millisecond,
+			Self: m.ID, Cluster: braid.ClusterIDOf(c.members[:min(3, len(c.members))], testToken), Dir: dir + "/log",
+			Members: c.members, Join: join, Listen: []string{m.PeerURLs[0][len("http://"):]}, Heartbeat: 50 * time.Millisecond,
 			ElectionTimeout: 500 * time.Millisecond,
 		},
 		Store: store.Options{Dir: dir + "/store", BcryptCost: 4}, Name: m.Name, ClusterToken: testToken,

@@ -10,6 +10,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
@@ -122,5 +123,52 @@ func TestLeaseOutlivesItsPausedPrimary(t *testing.T) {
 			require.Fail(t, "the lease ended", "%v", r.Events)
 		case <-time.After(time.Second): // in which it could do harm
 		}
+	}
+}
+
+// The member that keeps the leases' time is killed right after it answered a keep-alive, again and again. Each lease
+// lives as long as the answer promised, and ends then, because its client does not come back.
+func TestLeaseOutlivesItsKilledPrimary(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
+	for name, args := range map[string][]string{
+		"raft": nil, "niagara": {"--protocol=niagara", "--instances=3", "--leaders=spread"}, "iss": {iss},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := up(t, dataDir(t), append(args, "--restart")...)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+			defer cancel()
+			for range 3 {
+				c.killPrimaryAfterAnswer(ctx)
+			}
+		})
+	}
+}
+
+// killPrimaryAfterAnswer checks one lease. No call of its client goes through the member that is killed.
+func (c *cluster) killPrimaryAfterAnswer(ctx context.Context) {
+	t, primary := c.t, c.leader()
+	var others []string
+	for _, endpoint := range c.alive(primary) {
+		others = append(others, endpoint)
+	}
+	client := c.client(others...)
+	granted, err := client.Grant(ctx, 4)
+	require.NoError(t, err)
+	put, err := client.Put(ctx, "k", "v", clientv3.WithLease(granted.ID))
+	require.NoError(t, err)
+	watched := client.Watch(ctx, "k", clientv3.WithRev(put.Header.Revision+1))
+	asked := time.Now()
+	renewed, err := client.KeepAliveOnce(ctx, granted.ID)
+	require.NoError(t, err)
+	kill(t, c.pids[primary])
+	require.Equal(t, primary, c.next(launch.Serving).Member)
+	select {
+	case r := <-watched:
+		require.Len(t, r.Events, 1)
+		require.Equal(t, clientv3.EventTypeDelete, r.Events[0].Type)
+		require.GreaterOrEqual(t, time.Since(asked), time.Duration(renewed.TTL)*time.Second)
+	case <-ctx.Done():
+		require.Fail(t, "the lease does not end")
 	}
 }
