@@ -226,7 +226,7 @@ func (e *endpoints) serveCall(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	conn := &meteredConn{in: e.intake, calls: map[uint32]*call{}}
-	e.intake.add(conn)
+	e.intake.add(conn, remoteOf(r))
 	defer conn.closed()
 	ctx, err := conn.begin(r.Context(), unary)
 	if err != nil {

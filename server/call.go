@@ -86,7 +86,7 @@ func (e *endpoints) tapIn(ctx context.Context, info *tap.Info) (context.Context,
 
 // begin begins a call of the newest stream.
 func (m *meteredConn) begin(ctx context.Context, unary bool) (context.Context, error) {
-	if err := m.in.begin(); err != nil {
+	if err := m.in.begin(m.from); err != nil {
 		return ctx, err
 	}
 	now := m.in.now.Load()
@@ -120,7 +120,7 @@ func (c *call) end() {
 	if last {
 		c.conn.in.drop(c.conn)
 	}
-	c.conn.in.calls.Add(-1)
+	c.conn.in.end(c.conn.from)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
@@ -406,10 +406,11 @@ func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 			i grpc.UnaryServerInterceptor) (any, error) {
 			c, ok := ctx.Value(callKey{}).(*call)
 			if !ok {
-				if err := r.s.intake.begin(); err != nil {
+				from := clientIn(ctx)
+				if err := r.s.intake.begin(from); err != nil {
 					return nil, err
 				}
-				defer r.s.intake.calls.Add(-1)
+				defer r.s.intake.end(from)
 				return handler(srv, ctx, decode, i)
 			}
 			if err := c.start(); err != nil {

@@ -50,13 +50,22 @@ type Config struct {
 	// MaxConnections is how many connections clients may have at a time, on all of ListenClient
 	// together. Others wait. The default leaves some of the process's descriptors to the member: 150 or
 	// an eighth, but at most three quarters of them. A few more are for ListenMetrics.
-	MaxConnections       int
-	MaxRequestBytes      int           // of an encoded request; default 32 MiB
-	MaxTxnOps            int           // operations of a transaction; default 128
-	MaxConcurrentStreams uint32        // calls in progress on a connection; default [DefaultConcurrentStreams]
-	MaxLearners          int           // default 1
-	LaxReconfig          bool          // leave out etcd's conditions for changes of members; the log's stay
-	RequestTimeout       time.Duration // default 5 s and two election timeouts
+	MaxConnections int
+	// MaxConnectionsPerClient is how many of them may come from one address of IPv4, or one network of 64 bits of IPv6;
+	// further ones are closed. 0: no limit.
+	MaxConnectionsPerClient int
+	// MaxRequestsPerClient is how many calls and streams from one such address may be in progress; further ones are
+	// refused, and a retry is safe. Default 32768, half of those of all clients.
+	MaxRequestsPerClient int
+	// UserRates and PrefixRates bound the requests a second that this member takes. Further ones are refused with
+	// codes.ResourceExhausted, and a retry is safe: details of the status say when.
+	UserRates, PrefixRates []RateLimit
+	MaxRequestBytes        int           // of an encoded request; default 32 MiB
+	MaxTxnOps              int           // operations of a transaction; default 128
+	MaxConcurrentStreams   uint32        // calls in progress on a connection; default [DefaultConcurrentStreams]
+	MaxLearners            int           // default 1
+	LaxReconfig            bool          // leave out etcd's conditions for changes of members; the log's stay
+	RequestTimeout         time.Duration // default 5 s and two election timeouts
 	// WatchProgressInterval is how often a watch that asked for it and had no events is sent the revision; default 10
 	// min, at least 100 ms.
 	WatchProgressInterval time.Duration
@@ -134,6 +143,7 @@ func (c *Config) complete() error {
 	clients, metrics := shareConnections()
 	c.MaxConnections = cmp.Or(c.MaxConnections, clients)
 	c.metricsConnections = metrics
+	c.MaxRequestsPerClient = cmp.Or(c.MaxRequestsPerClient, maxCalls/2)
 	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, 32<<20)
 	c.MaxTxnOps = cmp.Or(c.MaxTxnOps, 128)
 	c.MaxConcurrentStreams = cmp.Or(c.MaxConcurrentStreams, DefaultConcurrentStreams)
@@ -147,7 +157,8 @@ func (c *Config) complete() error {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.Registry = cmp.Or(c.Registry, prometheus.NewRegistry())
 	c.Node.Logger = cmp.Or(c.Node.Logger, c.Logger)
-	if c.MaxConnections < 0 || c.MaxRequestBytes < 0 || c.MaxTxnOps < 0 || c.MaxLearners < 0 || c.RequestTimeout < 0 {
+	if min(c.MaxConnections, c.MaxConnectionsPerClient, c.MaxRequestsPerClient, c.MaxRequestBytes, c.MaxTxnOps,
+		c.MaxLearners) < 0 || c.RequestTimeout < 0 {
 		return errors.New("server: limits must not be negative")
 	}
 	if err := c.AutoCompaction.check(); err != nil {

@@ -13,6 +13,7 @@ import (
 type meteredConn struct {
 	net.Conn
 	in   *intake
+	from *client
 	r    *bufio.Reader
 	skip int // bytes of the preface that are still to come
 
@@ -44,7 +45,7 @@ func (in *intake) meter(conn net.Conn) *meteredConn {
 		Conn: conn, in: in, r: bufio.NewReaderSize(conn, connBuffer), skip: len(clientPreface), passed: frameHeader,
 		calls: map[uint32]*call{},
 	}
-	in.add(m)
+	in.add(m, conn.RemoteAddr())
 	return m
 }
 

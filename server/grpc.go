@@ -102,6 +102,9 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 	if err == nil {
 		err = s.fit(info.FullMethod, req)
 	}
+	if err == nil {
+		err = s.rates.take(ctx, req)
+	}
 	var resp any
 	if err == nil {
 		resp, err = s.call(ctx, req, info, handler)

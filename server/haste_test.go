@@ -25,7 +25,7 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 
 // A body of JSON that does not arrive is ended, as a gRPC call is, while others wait for its memory.
 func TestSlowBodiesAreEnded(t *testing.T) {
-	s := &Server{endpoints: endpoints{intake: newIntake(1 << 20)}, timeout: time.Minute}
+	s := &Server{endpoints: endpoints{intake: newIntake(1<<20, maxCalls)}, timeout: time.Minute}
 	in, out := net.Pipe()
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 	r := httptest.NewRequest(http.MethodPost, "/v3/kv/put", in)

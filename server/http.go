@@ -116,6 +116,14 @@ func tlsOf(r *http.Request) *tls.ConnectionState {
 	return &state
 }
 
+// remoteOf is the address that a request came from; nil: the request came over no connection of clients.
+func remoteOf(r *http.Request) net.Addr {
+	if conn, ok := r.Context().Value(connKey{}).(*sniffedConn); ok {
+		return conn.RemoteAddr()
+	}
+	return nil
+}
+
 // withGRPC passes on gRPC calls that came over TLS; see sniffer.
 func (s *Server) withGRPC(other http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

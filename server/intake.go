@@ -3,12 +3,14 @@ package server
 import (
 	"context"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -31,7 +33,8 @@ const (
 	decoding = 3
 	// maxWaiting bounds the requests that wait for memory, each with at most streamWindow bytes.
 	maxWaiting = 1024
-	// maxCalls bounds the calls in progress on all connections together.
+	// maxCalls bounds the calls in progress on all connections together. One client has at most half of them, unless
+	// Config.MaxRequestsPerClient says otherwise.
 	maxCalls = 1 << 16
 )
 
@@ -57,14 +60,27 @@ type intake struct {
 	// largest is the largest message that gRPC accepts.
 	largest int64
 	calls   atomic.Int64
+	// each bounds the calls in progress of one client.
+	each int64
+	// refused counts calls beyond one of these limits.
+	refused atomic.Int64
 	// now counts sweeps.
 	now atomic.Int64
 	// received are the bytes of payloads of frames from clients, sent those of frames to them, with their headers.
 	received, sent atomic.Int64
 
-	mu     sync.Mutex
-	conns  map[*meteredConn]struct{}
-	bodies map[*jsonBody]struct{}
+	mu    sync.Mutex
+	conns map[*meteredConn]struct{}
+	// clients are those with connections, by clientOf.
+	clients map[string]*client
+	bodies  map[*jsonBody]struct{}
+}
+
+// client is where connections come from.
+type client struct {
+	name  string
+	conns int          // in intake.conns
+	calls atomic.Int64 // in progress
 }
 
 // haste is how soon a request must arrive.
@@ -88,33 +104,75 @@ func (h haste) allowed(bytes int64) time.Duration {
 	return h.grace + time.Duration(bytes)*time.Second/time.Duration(h.rate)
 }
 
-// newIntake returns an intake for messages of at most largest bytes.
-func newIntake(largest int) *intake {
+// newIntake returns an intake for messages of at most largest bytes, and at most each calls in progress of one client.
+func newIntake(largest, each int) *intake {
 	bytes := max(intakeBytes, 2*decoding*int64(largest))
 	return &intake{
 		small:   budget{most: intakeBytes, each: intakeBytes / 2},
 		large:   budget{most: bytes, each: bytes / 2},
-		largest: int64(largest), conns: map[*meteredConn]struct{}{}, bodies: map[*jsonBody]struct{}{},
+		largest: int64(largest), each: int64(each), conns: map[*meteredConn]struct{}{}, clients: map[string]*client{},
+		bodies: map[*jsonBody]struct{}{},
 	}
 }
 
-func (in *intake) add(m *meteredConn) {
+// add adds a connection from an address.
+func (in *intake) add(m *meteredConn, from net.Addr) {
+	name := clientOf(from)
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.conns[m] = struct{}{}
+	if name == "" {
+		return
+	}
+	if m.from = in.clients[name]; m.from == nil {
+		m.from = &client{name: name}
+		in.clients[name] = m.from
+	}
+	m.from.conns++
 }
 
 func (in *intake) drop(m *meteredConn) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if _, known := in.conns[m]; !known {
+		return
+	}
 	delete(in.conns, m)
+	if m.from == nil {
+		return
+	}
+	if m.from.conns--; m.from.conns == 0 {
+		delete(in.clients, m.from.name)
+	}
 }
 
-// begin counts a call that begins. The caller decrements calls when it ends.
-func (in *intake) begin() error {
-	if in.calls.Add(1) > maxCalls {
-		in.calls.Add(-1)
-		return rpctypes.ErrGRPCRequestTooManyRequests
+// begin counts a call of a client that begins; nil: it has no address of its own. The caller calls end when it ends.
+func (in *intake) begin(of *client) error {
+	calls, mine := in.calls.Add(1), int64(0)
+	if of != nil {
+		mine = of.calls.Add(1)
+	}
+	if calls <= maxCalls && mine <= in.each {
+		return nil
+	}
+	in.refused.Add(1)
+	in.end(of)
+	return rpctypes.ErrGRPCRequestTooManyRequests
+}
+
+func (in *intake) end(of *client) {
+	in.calls.Add(-1)
+	if of != nil {
+		of.calls.Add(-1)
+	}
+}
+
+// clientIn is the client of a call that came over a metered connection; else nil.
+func clientIn(ctx context.Context) *client {
+	if p, ok := peer.FromContext(ctx); ok {
+		if addr, ok := p.Addr.(*meteredAddr); ok {
+			return addr.conn.from
+		}
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ type fedConn struct {
 }
 
 func (c *fedConn) Read(p []byte) (int, error) { return c.r.Read(p) }
+func (c *fedConn) RemoteAddr() net.Addr       { return nil }
 
 // prefixOf is what gRPC puts before a message of n bytes.
 func prefixOf(n int) []byte { return binary.BigEndian.AppendUint32([]byte{0}, uint32(n)) }
@@ -59,7 +60,7 @@ func TestFramesAreRead(t *testing.T) {
 	for _, reader := range []func(io.Reader) io.Reader{
 		func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.HalfReader,
 	} {
-		in := newIntake(1 << 20)
+		in := newIntake(1<<20, maxCalls)
 		m := in.meter(&fedConn{r: reader(bytes.NewReader(sent.Bytes()))})
 		calls := map[uint32]*call{}
 		for _, stream := range []uint32{1, 3, 5, 7} { // as if gRPC had read the headers
@@ -242,7 +243,7 @@ func TestLargeRequestsNeedAUser(t *testing.T) {
 // A call that gRPC never starts, because its time was over at once, is removed, also where its connection has been
 // closed. One that gRPC starts later does not begin.
 func TestLostCalls(t *testing.T) {
-	in := newIntake(1 << 20)
+	in := newIntake(1<<20, maxCalls)
 	local, _ := net.Pipe()
 	m := in.meter(local)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -276,7 +277,7 @@ func TestEndedCallsUseNoMemory(t *testing.T) {
 	require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndHeaders: true}))
 	begins := sent.Len() + frameHeader
 	require.NoError(t, f.WriteData(1, false, append(prefixOf(1<<19), make([]byte, 1000)...)))
-	in := newIntake(1 << 20)
+	in := newIntake(1<<20, maxCalls)
 	m := in.meter(&fedConn{r: &sent})
 	m.last = 1
 	ctx, err := m.begin(context.Background(), false)
@@ -301,7 +302,7 @@ func TestEndedCallsUseNoMemory(t *testing.T) {
 
 // The time that a body waits for memory does not count for its client.
 func TestBodiesThatWaitForMemory(t *testing.T) {
-	s := &Server{endpoints: endpoints{intake: newIntake(1 << 20)}, timeout: time.Minute}
+	s := &Server{endpoints: endpoints{intake: newIntake(1<<20, maxCalls)}, timeout: time.Minute}
 	var others int64
 	require.True(t, s.intake.small.tryAcquire(&others, s.intake.small.each))
 	var more int64
@@ -322,7 +323,7 @@ func TestBodiesThatWaitForMemory(t *testing.T) {
 
 // A stream of JSON uses memory for the message in progress, and none between messages, however many there are.
 func TestStreamsOfJSON(t *testing.T) {
-	s := &Server{endpoints: endpoints{intake: newIntake(1 << 20)}, timeout: time.Minute}
+	s := &Server{endpoints: endpoints{intake: newIntake(1<<20, maxCalls)}, timeout: time.Minute}
 	in, out := net.Pipe()
 	r := httptest.NewRequest(http.MethodPost, "/v3/watch", in)
 	done := s.meterBody(httptest.NewRecorder(), r)
@@ -379,7 +380,7 @@ func TestSizeIsForeseen(t *testing.T) {
 	require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndHeaders: true}))
 	headers := sent.Len()
 	require.NoError(t, f.WriteData(1, true, append(prefixOf(2), "ab"...)))
-	m := newIntake(1 << 20).meter(&fedConn{r: bytes.NewReader(sent.Bytes())})
+	m := newIntake(1<<20, maxCalls).meter(&fedConn{r: bytes.NewReader(sent.Bytes())})
 	m.skip = 0
 	_, err := io.ReadFull(m, make([]byte, headers))
 	require.NoError(t, err)
@@ -437,7 +438,7 @@ func TestWhatIsWhole(t *testing.T) {
 			if c.data != nil {
 				require.NoError(t, f.WriteData(1, c.end, c.data))
 			}
-			m := newIntake(1 << 20).meter(&fedConn{r: bytes.NewReader(sent.Bytes())})
+			m := newIntake(1<<20, maxCalls).meter(&fedConn{r: bytes.NewReader(sent.Bytes())})
 			m.skip = 0
 			_, err := io.ReadFull(m, make([]byte, n))
 			require.NoError(t, err)

@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/braidlog/braid/internal/sys"
@@ -35,20 +37,39 @@ func shareConnections() (clients, metrics int) {
 	return math.MaxInt32, metricsConnections
 }
 
+// clientOf names the client of an address. All connections and requests from one address are of one client; with IPv6
+// those from a network of 64 bits, because a host may have all of its addresses. Without an IP address it is "", to
+// which no limit of a client applies.
+func clientOf(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return ""
+	}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		return netip.PrefixFrom(ip, 64).Masked().String()
+	}
+	return ip.String()
+}
+
 // connLimit bounds how many connections of some listeners are open at a time, over all of them. More connections wait
-// until one is closed: one for each listener, and behind it those that the system queues.
+// until one is closed: one for each listener, and behind it those that the system queues. A client with more than its
+// own share is no reason for others to wait: what it opens beyond that is closed at once.
 type connLimit struct {
-	most   int
-	logger *slog.Logger
+	most    int
+	each    int          // of one client; 0: no limit
+	refused atomic.Int64 // connections that were closed at once
+	logger  *slog.Logger
 
 	mu     sync.Mutex
 	open   int
-	closed chan struct{} // closed, and replaced by a new one, when a connection is closed
+	of     map[string]int // open ones by client
+	closed chan struct{}  // closed, and replaced by a new one, when a connection is closed
 	warned time.Time
 }
 
-func newConnLimit(most int, logger *slog.Logger) *connLimit {
-	return &connLimit{most: most, logger: logger, closed: make(chan struct{})}
+func newConnLimit(most, each int, logger *slog.Logger) *connLimit {
+	return &connLimit{most: most, each: each, logger: logger, of: map[string]int{}, closed: make(chan struct{})}
 }
 
 // Open is how many connections are open.
@@ -58,25 +79,43 @@ func (c *connLimit) Open() int {
 	return c.open
 }
 
-// enter counts a connection; if the limit is reached, it returns a channel to wait for.
-func (c *connLimit) enter() (full <-chan struct{}) {
+// errTooMany means that a client has as many connections as it may have.
+var errTooMany = errors.New("server: too many connections of a client")
+
+// enter counts a connection of a client; if the limit is reached, it returns a channel to wait for. Error: errTooMany.
+func (c *connLimit) enter(client string) (full <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.each > 0 && client != "" && c.of[client] >= c.each {
+		c.refused.Add(1)
+		c.warn("a client has as many connections as it may have, others are closed", "client", client,
+			"connections", c.each)
+		return nil, errTooMany
+	}
 	if c.open < c.most {
 		c.open++
-		return nil
+		c.of[client]++
+		return nil, nil
 	}
-	if now := time.Now(); now.Sub(c.warned) > time.Minute {
-		c.warned = now
-		c.logger.Warn("there are as many connections as there may be, others wait", "connections", c.most)
-	}
-	return c.closed
+	c.warn("there are as many connections as there may be, others wait", "connections", c.most)
+	return c.closed, nil
 }
 
-func (c *connLimit) leave() {
+// warn logs once a minute. c.mu is held.
+func (c *connLimit) warn(message string, args ...any) {
+	if now := time.Now(); now.Sub(c.warned) > time.Minute {
+		c.warned = now
+		c.logger.Warn(message, args...)
+	}
+}
+
+func (c *connLimit) leave(client string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open--
+	if c.of[client]--; c.of[client] == 0 {
+		delete(c.of, client)
+	}
 	close(c.closed)
 	c.closed = make(chan struct{})
 }
@@ -100,18 +139,36 @@ type limitedListener struct {
 
 // Accept implements net.Listener.
 func (l *limitedListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		client := clientOf(conn.RemoteAddr())
+		switch err := l.wait(client); {
+		case errors.Is(err, errTooMany):
+			conn.Close()
+		case err != nil:
+			return nil, errors.Join(err, conn.Close())
+		default:
+			return &limitedConn{Conn: conn, leave: sync.OnceFunc(func() { l.limit.leave(client) })}, nil
+		}
 	}
-	for full := l.limit.enter(); full != nil; full = l.limit.enter() {
+}
+
+// wait counts a connection of a client when there is room for it. Errors: errTooMany, net.ErrClosed.
+func (l *limitedListener) wait(client string) error {
+	for {
+		full, err := l.limit.enter(client)
+		if full == nil {
+			return err
+		}
 		select {
 		case <-full:
 		case <-l.done:
-			return nil, errors.Join(net.ErrClosed, conn.Close())
+			return net.ErrClosed
 		}
 	}
-	return &limitedConn{Conn: conn, leave: sync.OnceFunc(l.limit.leave)}, nil
 }
 
 // Close implements net.Listener.

@@ -1,12 +1,20 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"net"
+	"net/netip"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
 func TestConnectionShares(t *testing.T) {
@@ -37,7 +45,7 @@ func accept(l net.Listener) (conns chan net.Conn, ended chan error) {
 // TestConnectionsAreLimitedOverAllListeners has two listeners share three connections. The fourth
 // client waits until one is closed, which counts once however often it is closed.
 func TestConnectionsAreLimitedOverAllListeners(t *testing.T) {
-	limit := newConnLimit(3, slog.New(slog.DiscardHandler))
+	limit := newConnLimit(3, 0, slog.New(slog.DiscardHandler))
 	var plain []net.Listener
 	for range 2 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -91,7 +99,7 @@ func TestConnectionsAreLimitedOverAllListeners(t *testing.T) {
 
 // TestAFullListenerCloses does not wait for a connection to end.
 func TestAFullListenerCloses(t *testing.T) {
-	limit := newConnLimit(1, slog.New(slog.DiscardHandler))
+	limit := newConnLimit(1, 0, slog.New(slog.DiscardHandler))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	l = limit.listeners([]net.Listener{l})[0]
@@ -104,4 +112,84 @@ func TestAFullListenerCloses(t *testing.T) {
 	defer (<-conns).Close()
 	require.NoError(t, l.Close())
 	require.ErrorIs(t, <-ended, net.ErrClosed)
+}
+
+// TestClientsHaveTheirShare: connections beyond a client's share are closed at once, and others get in. 127.0.0.2 is
+// another client than 127.0.0.1.
+func TestClientsHaveTheirShare(t *testing.T) {
+	limit := newConnLimit(100, 2, slog.New(slog.DiscardHandler))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l = limit.listeners([]net.Listener{l})[0]
+	conns, ended := accept(l)
+	dial := func(from string) net.Conn {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		conn, err := d.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	dial("127.0.0.1")
+	dial("127.0.0.1")
+	first := <-conns
+	<-conns
+	third := dial("127.0.0.1")
+	require.NoError(t, third.SetReadDeadline(time.Now().Add(10*time.Second)))
+	_, err = third.Read(make([]byte, 1))
+	require.Error(t, err)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it is closed")
+	require.EqualValues(t, 1, limit.refused.Load())
+	dial("127.0.0.2")
+	<-conns
+	require.NoError(t, first.Close())
+	dial("127.0.0.1")
+	<-conns
+	require.Equal(t, 3, limit.Open())
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, <-ended, net.ErrClosed)
+}
+
+func TestClientOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"10.1.2.3:4": "10.1.2.3", "[::ffff:10.1.2.3]:4": "10.1.2.3", "[2001:db8:1:2:3::4]:5": "2001:db8:1:2::/64",
+		"[2001:db8:1:2:ffff::4]:5": "2001:db8:1:2::/64", "[fe80::1%lo]:5": "fe80::/64",
+	} {
+		require.Equal(t, want, clientOf(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(text))))
+	}
+	require.Empty(t, clientOf(&net.UnixAddr{Name: "/x"}))
+	require.Empty(t, clientOf(nil))
+}
+
+// connFrom returns a connection from a local address, which makes its calls those of another client.
+func (f *fixture) connFrom(t testing.TB, from string) *grpc.ClientConn {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	conn, err := grpc.NewClient("passthrough:///"+f.addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", addr)
+		}))
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// TestRequestsOfOneClient: a client has as many calls in progress as it may have, over all of its connections. A
+// further one is refused, which is safe to repeat; another client's is answered.
+func TestRequestsOfOneClient(t *testing.T) {
+	f := start(t, func(c *Config) { c.MaxRequestsPerClient = 3 })
+	ctx := testContext(t)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	for range 3 {
+		stream, err := pb.NewWatchClient(f.connFrom(t, "127.0.0.2")).Watch(watching)
+		require.NoError(t, err)
+		w := &rawWatch{t, stream}
+		require.True(t, w.create(&pb.WatchCreateRequest{Key: []byte("k")}).Created)
+	}
+	kv := pb.NewKVClient(f.connFrom(t, "127.0.0.2"))
+	put := func() error { return second(kv.Put(ctx, &pb.PutRequest{Key: []byte("k")})) }
+	requireStatus(t, rpctypes.ErrGRPCRequestTooManyRequests, put())
+	require.NoError(t, second(f.client.Put(ctx, "k", "v")), "127.0.0.1")
+	stop()
+	eventually(t, "its requests to be taken again", func() bool { return put() == nil })
+	require.Positive(t, f.measured().RefusedRequests)
 }

@@ -82,6 +82,7 @@ type endpoints struct {
 	listening   []net.Listener // for clients
 	sniffers    []*sniffer
 	clients     *connLimit
+	rates       *rates // nil: no limits
 }
 
 // lifecycle is how far a server has started or stopped.
@@ -117,7 +118,7 @@ func Start(cfg Config) (*Server, error) {
 	err := cfg.complete()
 	s.cfg, s.logger, s.timeout = cfg, cfg.Logger, cfg.RequestTimeout
 	s.slow = &slowRequests{logger: cfg.Logger, above: cfg.WarnRequestDuration, base: s.began}
-	s.clients = newConnLimit(cfg.MaxConnections, cfg.Logger)
+	s.clients = newConnLimit(cfg.MaxConnections, cfg.MaxConnectionsPerClient, cfg.Logger)
 	if err == nil {
 		err = s.open()
 	}
@@ -200,7 +201,9 @@ func (s *Server) open() error {
 		s.tracing, err = newTracing(s.cfg.Tracing, s.logger)
 	}
 	if err == nil {
-		s.intake = newIntake(min(s.cfg.MaxRequestBytes, math.MaxInt32-frameOverhead) + frameOverhead)
+		largest := min(s.cfg.MaxRequestBytes, math.MaxInt32-frameOverhead) + frameOverhead
+		s.intake = newIntake(largest, s.cfg.MaxRequestsPerClient)
+		s.rates = newRates(s.cfg.UserRates, s.cfg.PrefixRates, st.Rights())
 		s.grpc = s.newGRPC()
 		s.unary = unaryMethods(s.grpc)
 		s.gateway, err = s.newGateway()
@@ -255,7 +258,7 @@ func (s *Server) diskNeed() int64 {
 func (s *Server) serve() {
 	all, ways := s.cfg.clientListeners()
 	s.listening = s.clients.listeners(all)
-	s.cfg.ListenMetrics = newConnLimit(s.cfg.metricsConnections, s.logger).listeners(s.cfg.ListenMetrics)
+	s.cfg.ListenMetrics = newConnLimit(s.cfg.metricsConnections, 0, s.logger).listeners(s.cfg.ListenMetrics)
 	for i, l := range s.listening {
 		sniff := newSniffer(ways[i], l.Addr(), s.intake)
 		s.sniffers = append(s.sniffers, sniff)

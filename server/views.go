@@ -31,7 +31,8 @@ func (s *Server) measured() metrics.View {
 		ID: s.id, Led: self.led, Leads: self.isLeader(), Learner: self.learner, Log: s.log.Status(), Start: s.began,
 		DBSize: s.store.DBSize(), DBSizeInUse: s.store.DBSizeInUse(), QuotaBytes: s.store.QuotaBytes(),
 		Connections: s.clients.Open(), ConnectionLimit: s.clients.most, ClientIn: s.intake.received.Load(),
-		ClientOut: s.intake.sent.Load(),
+		ClientOut: s.intake.sent.Load(), RefusedConnections: s.clients.refused.Load(),
+		RefusedRequests: s.intake.refused.Load() + s.rates.refusals(),
 	}
 	v.Features = s.cfg.Features
 	v.Committed, v.Applied = logIndexes(&v.Log)

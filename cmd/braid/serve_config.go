@@ -66,7 +66,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 	if err != nil {
 		return none, err
 	}
-	lanes, err := lanePrefixes(s.LanePrefixes)
+	lanes, err := parseAll(s.LanePrefixes, server.ParseLanePrefix)
 	if err != nil {
 		return none, err
 	}
@@ -86,6 +86,9 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		Tracing:   tracing(s),
 		Keepalive: server.Keepalive{MinTime: s.PingMinTime, Interval: s.PingInterval, Timeout: s.PingTimeout},
 	}
+	if err := limit(&c, s); err != nil {
+		return none, err
+	}
 	if err := c.Node.CheckDir(); err != nil {
 		return none, fmt.Errorf("member %s: %w", s.Name, withProtocol(err))
 	}
@@ -100,6 +103,17 @@ func tracing(s *settings.Settings) *server.Tracing {
 	}
 	return &server.Tracing{Address: s.TracingAddress, Service: s.TracingService, Instance: s.TracingInstance,
 		PerMillion: s.TracingRate}
+}
+
+// limit translates what clients may ask for.
+func limit(c *server.Config, s *settings.Settings) (err error) {
+	c.MaxConnections, c.MaxConnectionsPerClient = s.MaxConnections, s.MaxConnectionsPerClient
+	c.MaxRequestsPerClient = s.MaxRequestsPerClient
+	if c.UserRates, err = parseAll(s.UserRates, server.ParseRateLimit); err != nil {
+		return err
+	}
+	c.PrefixRates, err = parseAll(s.PrefixRates, server.ParseRateLimit)
+	return err
 }
 
 // listen opens the listeners of clients, and of metrics.
@@ -152,13 +166,14 @@ func features() (all []server.Feature) {
 	return all
 }
 
-func lanePrefixes(all []string) (out []server.LanePrefix, err error) {
+// parseAll parses the values of a flag that may be repeated.
+func parseAll[T any](all []string, parse func(string) (T, error)) (out []T, err error) {
 	for _, text := range all {
-		p, err := server.ParseLanePrefix(text)
+		one, err := parse(text)
 		if err != nil {
 			return nil, usageError{err}
 		}
-		out = append(out, p)
+		out = append(out, one)
 	}
 	return out, nil
 }

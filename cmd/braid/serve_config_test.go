@@ -130,11 +130,11 @@ func TestLanePrefixes(t *testing.T) {
 	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	s.Flags(f)
 	require.NoError(t, f.Parse([]string{"--lane-prefix=a,b=accepted", "--lane-prefix=c"}))
-	lanes, err := lanePrefixes(s.LanePrefixes)
+	lanes, err := parseAll(s.LanePrefixes, server.ParseLanePrefix)
 	require.NoError(t, err)
 	require.Equal(t, []server.LanePrefix{{Prefix: "a,b", Accepted: true}, {Prefix: "c"}}, lanes)
 
-	_, err = lanePrefixes([]string{"=accepted"})
+	_, err = parseAll([]string{"=accepted"}, server.ParseLanePrefix)
 	require.ErrorContains(t, err, "lane prefix")
 }
 

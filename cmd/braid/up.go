@@ -22,6 +22,7 @@ import (
 	"github.com/braidlog/braid/internal/transport/netspec"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
+	"github.com/braidlog/braid/server"
 )
 
 func init() { commands = append(commands, newUpCommand) }
@@ -211,7 +212,7 @@ func (f *upFlags) check() error {
 	if f.restoreFile != "" && launch.Exists(f.data) {
 		return fmt.Errorf("--restore begins a new cluster, and %s holds one: choose another --data", f.data)
 	}
-	_, lanes := lanePrefixes(f.log.LanePrefixes)
+	_, lanes := parseAll(f.log.LanePrefixes, server.ParseLanePrefix)
 	if err := errors.Join(readNet(&f.log.Net), f.log.Complete(), lanes); err != nil {
 		return err
 	}

@@ -42,9 +42,8 @@ func (s *Settings) complete() {
 // check returns all errors in the settings, or nil.
 func (s *Settings) check() error {
 	return errors.Join(s.checkNames(), s.checkZone(), s.checkURLs(), s.checkAdvertised(), s.checkCluster(),
-		s.checkTLS(), s.checkLimits(), s.Access.check(), s.Monitor.check(), s.Database.check(), s.Output.check(),
-		s.checkDiscovery(),
-		s.checkForeign(), s.checkGates(), s.Log.Complete())
+		s.checkTLS(), s.checkLimits(), s.Access.check(), s.Limits.check(), s.Monitor.check(), s.Database.check(),
+		s.Output.check(), s.checkDiscovery(), s.checkForeign(), s.checkGates(), s.Log.Complete())
 }
 
 func (s *Settings) checkNames() error {

@@ -43,6 +43,7 @@ type Settings struct {
 	PeerTLSBinds       bool
 	Log
 	Access
+	Limits
 	Monitor
 	Database
 	Output
@@ -109,6 +110,7 @@ func (s *Settings) Flags(f *pflag.FlagSet) {
 	s.limitFlags(f)
 	s.Log.Flags(f)
 	s.Access.flags(f)
+	s.Limits.flags(f)
 	s.Monitor.flags(f)
 	s.Database.flags(f)
 	s.Output.flags(f)

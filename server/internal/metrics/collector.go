@@ -20,7 +20,9 @@ type View struct {
 	DBSize, DBSizeInUse, QuotaBytes int64
 	// Connections of clients that are open, and may be.
 	Connections, ConnectionLimit int
-	Features                     []Feature
+	// RefusedConnections and RefusedRequests are those beyond the limits of a client, a user or a prefix.
+	RefusedConnections, RefusedRequests int64
+	Features                            []Feature
 	// ClientIn and ClientOut are bytes of gRPC from and to clients.
 	ClientIn, ClientOut int64
 }

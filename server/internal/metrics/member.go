@@ -53,6 +53,10 @@ var ofMember = newTable(nil,
 		func(v *View) float64 { return float64(v.Connections) }),
 	gauge("braid_client_connections_limit", "How many connections of clients may be open; others wait.",
 		func(v *View) float64 { return float64(v.ConnectionLimit) }),
+	counter("braid_client_connections_refused_total", "Connections that were closed because their client had too many.",
+		func(v *View) float64 { return float64(v.RefusedConnections) }),
+	counter("braid_client_requests_refused_total", "Requests refused because of a client's, a user's or a prefix's limit.",
+		func(v *View) float64 { return float64(v.RefusedRequests) }),
 )
 
 // descriptors is a number of descriptors; 0: the system does not tell it.
