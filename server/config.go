@@ -21,7 +21,7 @@ import (
 type Config struct {
 	// Node opens the log. Its Answer and Logger are set by Start.
 	Node braid.Options
-	// Store opens the state machine. Its ids, Bodies, Repairable and OnFatal are set by Start.
+	// Store opens the state machine. Its ids, Bodies, Repairable, Client and OnFatal are set by Start.
 	Store store.Options
 
 	// Name and AdvertiseClientURLs are published in the member list, and so is Zone, unless it is "".

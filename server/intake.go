@@ -167,8 +167,19 @@ func (in *intake) end(of *client) {
 	}
 }
 
-// clientIn is the client of a call that came over a metered connection; else nil.
+// clientNamed is the name of a call's client; "": it has none.
+func clientNamed(ctx context.Context) string {
+	if c := clientIn(ctx); c != nil {
+		return c.name
+	}
+	return ""
+}
+
+// clientIn is the client of a call that came over a connection of its own; else nil.
 func clientIn(ctx context.Context) *client {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		return c.conn.from
+	}
 	if p, ok := peer.FromContext(ctx); ok {
 		if addr, ok := p.Addr.(*meteredAddr); ok {
 			return addr.conn.from

@@ -169,7 +169,7 @@ func (s *Server) open() error {
 	s.self.Store(&selfView{id: s.id})
 	s.cfg.Store.OnFatal = s.fail
 	s.cfg.Store.Bodies, s.cfg.Store.Repairable = bodies{s}, true
-	s.cfg.Store.Reserve = s.diskNeed
+	s.cfg.Store.Reserve, s.cfg.Store.Client = s.diskNeed, clientNamed
 	if err := s.cfg.checkDir(s.cfg.Node); err != nil {
 		return err // before the store changes anything
 	}

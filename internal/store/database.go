@@ -174,8 +174,9 @@ func (s *Store) openRights() (*Rights, error) {
 		return nil, fmt.Errorf("auth token %q: %w", s.opts.AuthToken, err)
 	}
 	r := &Rights{
-		opts: &s.opts, lessor: s.lessor, damage: &s.damage, positions: &s.positions, passwords: newPasswords(),
-		auth: auth.NewAuthStore(s.lg, schema.NewAuthBackend(s.lg, s.db.be), tokens, s.opts.BcryptCost),
+		opts: &s.opts, lessor: s.lessor, damage: &s.damage, positions: &s.positions,
+		passwords: newPasswords(s.opts.Client),
+		auth:      auth.NewAuthStore(s.lg, schema.NewAuthBackend(s.lg, s.db.be), tokens, s.opts.BcryptCost),
 	}
 	r.leaseIDs.begin()
 	return r, nil

@@ -16,7 +16,7 @@
 // command.go (the format of commands, and encoding them), check.go (requests that no state machine accepts), apply.go
 // (applying), accepted.go (puts that cannot fail there), positions.go (waiting for a position). Then by part:
 //
-//   - Rights, in rights.go and passwords.go: users, what they may do, and checking their passwords.
+//   - Rights, in rights.go, passwords.go and turns.go: users, what they may do, and checking their passwords.
 //   - Leases, in lease.go, primary.go, lessor.go, renewal.go and package leaseclock: which member ends leases, who may
 //     renew them, and when they end. leaseids.go makes their ids.
 //   - limits, in quota.go, space.go and alarms.go: the quota, the disk's reserve and the alarms. awaitspace.go and

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -39,6 +40,9 @@ type Options struct {
 	AuthTokenTTL time.Duration
 	// BcryptCost of password hashes, 4 to 31. Default 10.
 	BcryptCost int
+	// Client names where a call comes from. Passwords of one client are checked in turn with those of others. nil: all
+	// are of one.
+	Client func(context.Context) string
 	// ClientCertAuth makes the common name of a client's certificate its user.
 	ClientCertAuth bool
 
@@ -118,6 +122,9 @@ func (o *Options) setDefaults() error {
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
+	}
+	if o.Client == nil {
+		o.Client = func(context.Context) string { return "" }
 	}
 	orDefault(&o.QuotaBytes, storage.DefaultQuotaBytes)
 	orDefault(&o.ReserveBytes, 32<<20)

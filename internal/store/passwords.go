@@ -10,11 +10,9 @@ import (
 	"errors"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
-	"golang.org/x/sync/semaphore"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
@@ -33,33 +31,30 @@ const (
 
 // passwords bounds how many passwords are checked or hashed at once, and knows some that were right.
 type passwords struct {
-	cores   *semaphore.Weighted
-	waiting atomic.Int32 // those that are being checked too
-	wait    time.Duration
-	known   knownPasswords
+	turns  *turns
+	client func(context.Context) string // Options.Client
+	wait   time.Duration
+	known  knownPasswords
 }
 
-func newPasswords() *passwords {
-	p := &passwords{cores: semaphore.NewWeighted(int64(max(1, runtime.GOMAXPROCS(0)/2))), wait: passwordWait}
+func newPasswords(client func(context.Context) string) *passwords {
+	cores := max(1, runtime.GOMAXPROCS(0)/2)
+	p := &passwords{turns: newTurns(cores, mostPasswords, mostPasswords/2), client: client, wait: passwordWait}
 	_, _ = rand.Read(p.known.key[:]) // never fails
 	return p
 }
 
 // run runs a check when it is its turn. Errors: [ErrTooManyPasswords], ctx's, and check's.
 func (p *passwords) run(ctx context.Context, check func() error) error {
-	defer p.waiting.Add(-1)
-	if p.waiting.Add(1) > mostPasswords {
-		return ErrTooManyPasswords
-	}
 	within, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
-	if err := p.cores.Acquire(within, 1); err != nil {
+	if err := p.turns.begin(within, p.client(ctx)); err != nil {
 		if ctx.Err() == nil {
 			return ErrTooManyPasswords
 		}
 		return err
 	}
-	defer p.cores.Release(1)
+	defer p.turns.end()
 	return check()
 }
 

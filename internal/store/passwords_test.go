@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/semaphore"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/auth"
@@ -18,7 +17,7 @@ import (
 func TestPasswordsAreCheckedInTurn(t *testing.T) {
 	n := openTemp(t)
 	enableAuth(n)
-	n.rights.passwords.cores, n.rights.passwords.wait = semaphore.NewWeighted(2), time.Minute
+	n.rights.passwords.turns, n.rights.passwords.wait = newTurns(2, 100, 100), time.Minute
 	var at, most atomic.Int32
 	var all sync.WaitGroup
 	for range 100 {
@@ -42,7 +41,9 @@ func TestPasswordsAreCheckedInTurn(t *testing.T) {
 		return err
 	}
 	n.login("bob", "b")
-	require.NoError(t, n.rights.passwords.cores.Acquire(context.Background(), 2)) // all are busy
+	for range 2 { // all are busy
+		require.NoError(t, n.rights.passwords.turns.begin(context.Background(), ""))
+	}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.ErrorIs(t, login(gone), context.Canceled)
@@ -51,7 +52,7 @@ func TestPasswordsAreCheckedInTurn(t *testing.T) {
 	_, err := n.Encode(context.Background(),
 		&pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "x", Password: "y"}})
 	require.ErrorIs(t, err, ErrTooManyPasswords)
-	n.rights.passwords.waiting.Store(mostPasswords)
+	n.rights.passwords.turns.waiting = 100
 	require.ErrorIs(t, login(context.Background()), ErrTooManyPasswords, "at once")
 	n.login("bob", "b") // whose password is known, and who does not wait
 }
