@@ -28,6 +28,9 @@ const (
 	switchMethod  = "Switch"
 	planMethod    = "PlanSwitch"
 	adviseMethod  = "Advise"
+
+	quotasMethod   = "PrefixQuotas"
+	setQuotaMethod = "SetPrefixQuota"
 )
 
 // adminServer is the service braid.Admin.
@@ -44,6 +47,10 @@ type adminServer interface {
 	planSwitch(ctx context.Context, to *structpb.Struct) (*structpb.Struct, error)
 	// advise returns which change would fit the load better: an [Advised].
 	advise(ctx context.Context, _ *emptypb.Empty) (*structpb.Struct, error)
+	// prefixQuotas returns the quotas of prefixes: prefixUsages.
+	prefixQuotas(ctx context.Context, _ *emptypb.Empty) (*structpb.Struct, error)
+	// setPrefixQuota sets a [PrefixQuota], and returns all when the change is active here.
+	setPrefixQuota(ctx context.Context, quota *structpb.Struct) (*structpb.Struct, error)
 }
 
 var adminDesc = grpc.ServiceDesc{
@@ -56,6 +63,8 @@ var adminDesc = grpc.ServiceDesc{
 		adminMethod(switchMethod, adminServer.switchTo),
 		adminMethod(planMethod, adminServer.planSwitch),
 		adminMethod(adviseMethod, adminServer.advise),
+		adminMethod(quotasMethod, adminServer.prefixQuotas),
+		adminMethod(setQuotaMethod, adminServer.setPrefixQuota),
 	},
 }
 

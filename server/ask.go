@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -31,6 +32,7 @@ const (
 	askHash       = 'h'
 	askKeptHash   = 'k'
 	askApplied    = 'a'
+	askQuotas     = 'q'
 )
 
 // askRetry is the longest pause before the member to ask is looked up again.
@@ -181,6 +183,8 @@ func (s *Server) serveAsked(ctx context.Context, request []byte) ([]byte, error)
 		return serveProto(ctx, user, body, new(pb.HashKVRequest), s.hashes.freshHere)
 	case askApplied:
 		return serveProto(ctx, user, body, new(wrapperspb.UInt64Value), s.early.appliedHere)
+	case askQuotas:
+		return serveProto(ctx, user, body, new(emptypb.Empty), knowsQuotas)
 	case askKeptHash:
 		return serveProto(ctx, user, body, new(pb.HashKVRequest), s.hashes.keptHere)
 	}

@@ -97,8 +97,8 @@ func toStatus(err error) error {
 	return status.Error(codes.Unknown, err.Error())
 }
 
-// orderCode is the code for a request about the order of commands that cannot be fulfilled; OK for any other error.
-// Nothing happened.
+// orderCode is the code for a request about the order of commands, or beyond a quota, that cannot be fulfilled; OK for
+// any other error. Nothing happened.
 func orderCode(err error) codes.Code {
 	var token *braid.TokenError
 	switch {
@@ -108,6 +108,8 @@ func orderCode(err error) codes.Code {
 		return codes.Unavailable
 	case errors.As(err, new(*braid.ProposeOptionsError)):
 		return codes.InvalidArgument
+	case errors.As(err, new(*store.PrefixQuotaError)):
+		return codes.ResourceExhausted
 	}
 	return codes.OK
 }

@@ -95,6 +95,9 @@ func rpcs() map[string]rpc {
 		adminService + "/" + switchMethod:  {request: new(structpb.Struct)},
 		adminService + "/" + planMethod:    {request: new(structpb.Struct)},
 		adminService + "/" + adviseMethod:  {request: new(emptypb.Empty)},
+		adminService + "/" + quotasMethod:  {request: new(emptypb.Empty)},
+		adminService + "/" + setQuotaMethod: {request: &structpb.Struct{Fields: map[string]*structpb.Value{
+			"prefix": structpb.NewStringValue("a"), "keys": structpb.NewNumberValue(1)}}},
 		adminService + "/" + zonesMethod: {request: &structpb.Struct{Fields: map[string]*structpb.Value{
 			"one": structpb.NewStringValue("a")}}},
 	}

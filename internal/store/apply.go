@@ -112,6 +112,8 @@ func (s *Store) applyOne(c *Command) *Result {
 	case kindClose:
 		s.applyClose(cmd.number)
 		return &Result{}
+	case kindQuota:
+		return s.applyQuota(cmd.quota)
 	case kindGuarded, kindNumbered:
 		if cmd.guard != s.leases.position.Load() {
 			return &Result{Err: ErrNotPrimary}
@@ -149,6 +151,9 @@ func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {
 			s.damage.alarm.Store(s.limits.raised(pb.AlarmType_CORRUPT))
 			return &Result{Resp: resp}
 		}
+	}
+	if err := s.quotas.check(s.kv, r); err != nil {
+		return &Result{Err: err}
 	}
 	out := s.applier.Apply(&apply.InternalRaftRequestWrapper{InternalRaftRequest: r}, membership.ApplyBoth)
 	if out == nil {

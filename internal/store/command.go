@@ -25,6 +25,7 @@ import (
 //	          large.go), and a request
 //	accepted  a request or large command, which is a put that is applied whatever has changed
 //	          since it was encoded, unless it is closed (see accepted.go)
+//	quota     a quota of a prefix (see prefixquota.go), as JSON
 //	close     an auth revision (8 bytes): accepted puts of up to there are closed
 //
 // A command of no bytes does nothing.
@@ -36,6 +37,7 @@ const (
 	kindLarge    = 'l'
 	kindAccepted = 'a'
 	kindClose    = 'u'
+	kindQuota    = 'q'
 )
 
 // ErrBadCommand is the result of a command that cannot be understood, or that etcd's code would treat as an impossible
@@ -48,6 +50,7 @@ type command struct {
 	claim   claim  // claim: member and nonce
 	guard   uint64 // guarded, numbered: position of the claim
 	number  uint64 // numbered; close: the auth revision
+	quota   PrefixQuota
 	request *pb.InternalRaftRequest
 	// accepted: the request is applied without checks.
 	accepted bool
@@ -69,6 +72,9 @@ func decode(data []byte) (c command, err error) {
 	case c.kind == kindClose && len(data) == 8:
 		c.number = binary.BigEndian.Uint64(data)
 		return c, nil
+	case c.kind == kindQuota:
+		c.quota, err = decodeQuota(data)
+		return c, err
 	case c.kind == kindGuarded && len(data) >= 8:
 		c.guard, data = binary.BigEndian.Uint64(data), data[8:]
 	case c.kind == kindNumbered && len(data) >= 16:

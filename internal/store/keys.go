@@ -9,10 +9,11 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// keys are etcd's keys. Their write transactions also update the places of large values.
+// keys are etcd's keys. Their write transactions also update the places of large values, and what is used of quotas.
 type keys struct {
 	mvcc.WatchableKV
-	db func() *database
+	db     func() *database
+	quotas *prefixQuotas
 
 	// What follows belongs to the apply goroutine.
 
@@ -27,8 +28,8 @@ type writing struct {
 	keys *keys
 }
 
-func newKeys(db func() *database, kv mvcc.WatchableKV) *keys {
-	k := &keys{WatchableKV: kv, db: db}
+func newKeys(db func() *database, quotas *prefixQuotas, kv mvcc.WatchableKV) *keys {
+	k := &keys{WatchableKV: kv, db: db, quotas: quotas}
 	k.writing.keys = k
 	return k
 }
@@ -41,8 +42,15 @@ func (k *keys) Write(trace *traceutil.Trace) mvcc.TxnWrite {
 	return &k.writing
 }
 
+// DeleteRange implements mvcc.TxnWrite.
+func (w *writing) DeleteRange(key, end []byte) (n, rev int64) {
+	w.keys.quotas.delete(w.TxnWrite, key, end)
+	return w.TxnWrite.DeleteRange(key, end)
+}
+
 // Put implements mvcc.TxnWrite.
 func (w *writing) Put(key, value []byte, id lease.LeaseID) int64 {
+	w.keys.quotas.put(w.TxnWrite, key, value)
 	if !marked(value) {
 		return w.TxnWrite.Put(key, value, id)
 	}

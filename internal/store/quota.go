@@ -48,8 +48,13 @@ func (l *limits) now() (*alarms, storage.Quota, backend.Backend) {
 // CheckQuota reports whether there is space for a request: below the quota and above the disk's reserve. If not, it
 // returns etcd's ErrNoSpace and has the alarm ordered that stops further writes on every member. Call it before a
 // request is ordered. Requests that need no space pass. A retry is safe after space was made and the alarm was
-// disarmed.
-func (s *Store) CheckQuota(r *pb.InternalRaftRequest) error { return s.limits.check(r) }
+// disarmed. A [PrefixQuotaError] refuses what would use more than the quota of a prefix; applying checks that again.
+func (s *Store) CheckQuota(r *pb.InternalRaftRequest) error {
+	if err := s.quotas.check(s.kv, r); err != nil {
+		return err
+	}
+	return s.limits.check(r)
+}
 
 func (l *limits) check(r *pb.InternalRaftRequest) error {
 	_, quota, _ := l.now()

@@ -46,6 +46,8 @@ func randomLog(n *node, seed uint64, length int) [][]byte {
 			log[i] = claimCommand(r.Uint64N(3)+0xb0, 1)
 		case 1:
 			log[i] = nil
+		case 2:
+			log[i] = quotaOf([]string{"k", "k1", "k12", "k3", "other"}[r.IntN(5)], r.Int64N(300), r.Int64N(12))
 		default:
 			log[i] = n.encode(requests[r.IntN(len(requests))]())
 		}
@@ -68,6 +70,7 @@ func TestSameLogSameState(t *testing.T) {
 		settle(t, two)
 		require.Equal(t, one.dump(), two.dump(), "seed %d", seed)
 		require.Equal(t, hash(t, one), hash(t, two))
+		require.Equal(t, one.PrefixQuotas(), two.PrefixQuotas())
 	}
 }
 

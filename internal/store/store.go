@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	bolterrors "go.etcd.io/bbolt/errors"
+	"go.etcd.io/etcd/pkg/v3/traceutil"
 	"go.etcd.io/etcd/server/v3/auth"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.etcd.io/etcd/server/v3/etcdserver/apply"
@@ -60,6 +61,7 @@ type Store struct {
 	// What works in the background, or waits:
 
 	limits   limits
+	quotas   prefixQuotas
 	wanted   wanted
 	short    shortage
 	releaser releaser
@@ -136,10 +138,15 @@ func (s *Store) open() (err error) {
 		MinLeaseTTL: s.opts.Leases.MinTTL, CheckpointPersist: true,
 	}), &s.opts, s.wanted.add)
 	s.lessor.load(s.db.be)
-	s.kv = newKeys(s.database, mvcc.New(s.lg, s.db.keys(), s.lessor, mvcc.StoreConfig{
+	s.kv = newKeys(s.database, &s.quotas, mvcc.New(s.lg, s.db.keys(), s.lessor, mvcc.StoreConfig{
 		CompactionBatchLimit:    s.opts.CompactionBatchLimit,
 		CompactionSleepInterval: s.opts.CompactionSleepInterval,
 	}))
+	// Keys of leases that end are deleted through s.kv, too.
+	s.lessor.SetRangeDeleter(func() lease.TxnDelete { return s.kv.Write(traceutil.TODO()) })
+	if err = s.quotas.load(s.db.be, s.kv); err != nil {
+		return err
+	}
 	if s.rights, err = s.openRights(); err != nil {
 		return err
 	}
