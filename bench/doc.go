@@ -11,6 +11,7 @@
 //	result.go      the figures, as JSON and as a table
 //	braid.go       the contestants: braid …
 //	rival.go       … and other libraries, in the process of a program of their own (module bench/rivals)
+//	kinds.go       the servers that are started as processes, and runs on them
 //	kv*.go         load on etcd v3 endpoints, and clusters of server processes for it
 //	switch*.go     clusters of server processes that change their protocol under load
 //

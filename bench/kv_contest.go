@@ -4,63 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"sort"
 	"strconv"
-	"strings"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/internal/registry"
 )
-
-// serverKinds are the servers that the benchmark can start, by their names.
-var serverKinds = ownServers(map[string]ServerKind{
-	"etcd": {Name: "etcd", Args: []string{"etcd-member"}, Rival: true},
-	// The cost of HTTP itself: it answers as the map services do, without a log.
-	"bare-map": {Name: "bare-map", Args: []string{"bench", "mapkv-serve", "--bare"}, API: MapAPI},
-})
-
-// ownServers adds a server for each of braid's protocols that can serve, and a map service for each that supports it.
-func ownServers(all map[string]ServerKind) map[string]ServerKind {
-	for _, name := range registry.Serving() {
-		all[name] = serving(name)
-	}
-	for _, name := range registry.Mapping() {
-		all[name+"-map"] = mapServing(name)
-	}
-	return all
-}
-
-// serving returns braid's own server with one of its protocols, mapServing the map service.
-func serving(protocol string) ServerKind {
-	return ServerKind{Name: protocol, Protocol: protocol, Args: []string{"serve", "--protocol", protocol}}
-}
-
-func mapServing(protocol string) ServerKind {
-	return ServerKind{Name: protocol + "-map", Protocol: protocol, Args: []string{"bench", "mapkv-serve", "--protocol",
-		protocol}, API: MapAPI}
-}
-
-// ServerKinds returns the names of the servers that the benchmark can start, sorted.
-func ServerKinds() []string {
-	var names []string
-	for name := range serverKinds {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return names
-}
 
 // KVContestConfig compares servers that the benchmark starts itself, one after the other.
 type KVContestConfig struct {
-	Servers    []string // of ServerKinds; the first is compared with the others
-	Nodes      int
-	Rounds     int
-	Executable string   // braid's own
-	Rivals     string   // the program that runs the rivals, see [FindRivals]; may be empty if there are none
-	Dir        string   // for the members' directories
-	Load       KVConfig // without endpoints
+	Contest
+	Load KVConfig // without endpoints
 	// Shape is the configuration of niagara; its protocol is the server's. Compared servers get the settings of it that
 	// they have.
 	Shape Shape
@@ -80,13 +33,8 @@ type KVContest struct {
 
 // Validate returns an error that says what is wrong with the configuration.
 func (c *KVContestConfig) Validate() error {
-	for _, s := range c.Servers {
-		if _, ok := serverKinds[s]; !ok {
-			return fmt.Errorf("unknown server %q: the benchmark can start %s", s, strings.Join(ServerKinds(), ", "))
-		}
-	}
-	if c.Nodes < 1 || c.Nodes > 15 {
-		return fmt.Errorf("%d members: must be between 1 and 15", c.Nodes)
+	if err := c.Contest.validate(); err != nil {
+		return err
 	}
 	if first := c.shape(serverKinds[c.Servers[0]]); first != (Shape{}) {
 		if err := first.Apply(&braid.Options{}); err != nil {
@@ -144,32 +92,21 @@ func RunKVContest(ctx context.Context, c KVContestConfig) (*KVContest, error) {
 }
 
 // runOne starts a cluster, loads it and stops it.
-func (c *KVContestConfig) runOne(ctx context.Context, name string) (*KVResult, error) {
-	dir, err := os.MkdirTemp(c.Dir, name+"-")
-	if err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
+func (c *KVContestConfig) runOne(ctx context.Context, name string) (r *KVResult, err error) {
 	kind := serverKinds[name]
-	kind.Flags = slices.Concat(kind.limits(&c.Load), c.shape(kind).Only().flags())
+	flags := slices.Concat(kind.limits(&c.Load), c.shape(kind).Only().flags())
 	if c.Net != "" {
-		kind.Flags = append(kind.Flags, "--net", c.Net)
+		flags = append(flags, "--net", c.Net)
 	}
-	executable := c.Executable
-	if kind.Rival {
-		executable = c.Rivals
-	}
-	servers, err := StartServers(ctx, executable, kind, c.Nodes, dir)
+	err = c.with(ctx, name, flags, func(servers *Servers) error {
+		load := c.Load
+		load.Protocol, load.Endpoints, load.Servers, load.API = name, servers.Endpoints, servers.PIDs, kind.API
+		load.RemoveKeys = false // they are removed with the cluster
+		r, err = RunKV(ctx, load)
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	defer servers.Stop()
-	load := c.Load
-	load.Protocol, load.Endpoints, load.Servers, load.API = name, servers.Endpoints, servers.PIDs, kind.API
-	load.RemoveKeys = false // they are removed with the cluster
-	r, err := RunKV(ctx, load)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	r.Machine = DescribeMachine(c.Dir)
 	return r, nil
@@ -182,7 +119,7 @@ func (k *ServerKind) limits(load *KVConfig) (flags []string) {
 		usualRequest = 3 << 19 // etcd's default
 		around       = 64 << 10
 		// From such values on, a run of seconds can write more than etcd's default of 2 GiB.
-		large, quota = 16 << 10, 8 << 30
+		large = 16 << 10
 	)
 	if k.API != EtcdAPI {
 		return nil
@@ -191,7 +128,7 @@ func (k *ServerKind) limits(load *KVConfig) (flags []string) {
 		flags = append(flags, "--max-request-bytes", strconv.Itoa(need))
 	}
 	if load.Workload.Values.Max >= large {
-		flags = append(flags, "--quota-backend-bytes", strconv.Itoa(quota))
+		flags = append(flags, largeQuota...)
 	}
 	return flags
 }

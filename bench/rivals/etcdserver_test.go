@@ -70,7 +70,8 @@ func TestKVContest(t *testing.T) {
 	load := kvLoad()
 	load.Warmup, load.Duration, load.Total, load.Workload.Values = 0, 0, 50, workload.Fixed(2<<20)
 	c, err := bench.RunKVContest(t.Context(), bench.KVContestConfig{
-		Servers: []string{"etcd"}, Nodes: 1, Rounds: 1, Executable: "none", Rivals: os.Args[0], Dir: t.TempDir(), Load: load,
+		Contest: bench.Contest{Servers: []string{"etcd"}, Nodes: 1, Rounds: 1, Executable: "none", Rivals: os.Args[0],
+			Dir: t.TempDir()}, Load: load,
 	})
 	require.NoError(t, err)
 	require.Zero(t, c.Errors, c.ErrorSample)

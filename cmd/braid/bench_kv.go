@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,21 +22,16 @@ import (
 
 // benchKVFlags are the flags of braid bench kv.
 type benchKVFlags struct {
-	load              bench.KVConfig
-	values            string
-	distribution      string
-	mix, ycsb         string
-	writes            float64
-	protocol          string
+	load         bench.KVConfig
+	values       string
+	distribution string
+	mix, ycsb    string
+	writes       float64
+	contestFlags
 	shape             bench.Shape
 	net               string
-	peers             []string
-	rivals            string
-	nodes, rounds     int
-	data              string
 	cacert, cert, key string
 	consistency       string
-	json              bool
 	flags             *pflag.FlagSet
 }
 
@@ -95,17 +88,10 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl, l := cmd.Flags(), &f.load
 	f.flags = fl
 	fl.StringSliceVar(&l.Endpoints, "endpoints", nil, "gRPC endpoints (default 127.0.0.1:2379)")
-	fl.StringVar(&f.protocol, "protocol", "raft", "server to start: "+strings.Join(bench.ServerKinds(), ", "))
-	fl.StringArrayVar(&f.peers, "peer", nil, "server to start and compare with; may be repeated")
+	f.contestFlags.register(fl)
 	settings.CommonFlags(fl, settings.Layout, &f.shape.Values)
 	settings.OwnFlags(fl, registry.ServerSettings(), registry.ServersHaving, false, &f.shape.Values)
 	fl.StringVar(&f.net, "net", "", netspec.Usage+"; of a cluster that is started")
-	fl.IntVar(&f.nodes, "nodes", 3, "members of a cluster that is started")
-	fl.IntVar(&f.rounds, "rounds", 0, "runs of each server that is started; the figures are medians (default 3 "+
-		"with peers, else 1)")
-	fl.StringVar(&f.data, "data", "", "parent of the directories of servers that are started (default: the "+
-		"temporary directory)")
-	registerRivals(fl, &f.rivals)
 	fl.IntVar(&l.Clients, "clients", 100, "clients, each with one request in flight")
 	fl.IntVar(&l.Conns, "conns", 0, "connections (default: one for each client, at most 100)")
 	fl.Int64Var(&l.Total, "total", 0, "requests to make, warm-up included (0: no limit)")
@@ -137,11 +123,10 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.cacert, "cacert", "", "verify the servers with this CA bundle")
 	fl.StringVar(&f.cert, "cert", "", "identify with this certificate")
 	fl.StringVar(&f.key, "key", "", "identify with this key")
-	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 }
 
-// complete sets defaults that depend on other flags, and validates.
-func (f *benchKVFlags) complete(cmd *cobra.Command) error {
+// completeLoad sets defaults that depend on other flags, and validates.
+func (f *benchKVFlags) completeLoad(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	l := &f.load
 	if !given("conns") {
@@ -271,7 +256,7 @@ func (f *benchKVFlags) tls() (*tls.Config, error) {
 }
 
 func (f *benchKVFlags) run(cmd *cobra.Command) error {
-	if err := f.complete(cmd); err != nil {
+	if err := f.completeLoad(cmd); err != nil {
 		return err
 	}
 	progress := newProgress(f.json)
@@ -308,47 +293,31 @@ func (f *benchKVFlags) verdict(results ...*bench.KVResult) error {
 
 // contest starts servers and compares them.
 func (f *benchKVFlags) contest(cmd *cobra.Command, progress *progress) error {
-	names := []string{f.protocol}
-	for _, p := range f.peers {
-		if !slices.Contains(names, p) {
-			names = append(names, p)
-		}
-	}
-	if err := completeRounds(&f.rounds, cmd.Flags().Changed("rounds"), len(names)); err != nil {
+	if err := f.complete(cmd.Flags().Changed); err != nil {
 		return err
 	}
-	line, err := settings.Tolerance(f.protocol, f.shape.Values, f.nodes, nil)
+	line, err := settings.Tolerance(f.protocol, f.shape.Values, f.Nodes, nil)
 	if err != nil {
 		return usageError{err}
 	}
 	if line != "" {
 		fmt.Fprintln(cmd.ErrOrStderr(), line)
 	}
-	c := bench.KVContestConfig{Servers: names, Nodes: f.nodes, Rounds: f.rounds, Load: f.load, Shape: f.shape, Net: f.net}
+	c := bench.KVContestConfig{Contest: f.Contest, Load: f.load, Shape: f.shape, Net: f.net}
 	if err := c.Validate(); err != nil {
 		return usageError{err}
 	}
-	if c.Executable, err = os.Executable(); err != nil {
-		return err
-	}
-	if c.Rivals, err = bench.FindRivals(f.rivals, names); err != nil {
-		return err
-	}
-	dir, remove, err := bench.DataDir(f.data)
+	remove, err := f.open(cmd, &c.Contest)
 	if err != nil {
 		return err
 	}
 	defer remove()
-	c.Dir = dir
-	if !f.json {
-		fmt.Fprintf(cmd.ErrOrStderr(), "members' directories in %s (%s)\n", dir, bench.Filesystem(dir))
-	}
 	result, err := bench.RunKVContest(cmd.Context(), c)
 	progress.clear()
 	if result == nil {
 		return err
 	}
-	if perr := f.print(cmd.OutOrStdout(), result, f.rounds); perr != nil {
+	if perr := f.print(cmd.OutOrStdout(), result, f.Rounds); perr != nil {
 		return perr
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
