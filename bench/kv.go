@@ -53,6 +53,8 @@ type KVConfig struct {
 	CheckLimit time.Duration
 	// TargetLeader sends everything to the leader.
 	TargetLeader bool
+	// Wrote, unless nil, is called after each put, with its revision; 0: it failed, perhaps after it took effect.
+	Wrote func(key []byte, revision int64)
 	// Servers are the ids of the servers' processes, if they run on this machine.
 	Servers  []int
 	Progress func(Progress)

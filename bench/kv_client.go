@@ -206,6 +206,11 @@ func (c *kvClient) put(ctx context.Context, size int) error {
 	revision, err := c.store.put(ctx, c.key, value)
 	if err == nil {
 		c.r.history.end(id, revision)
+	} else {
+		revision = 0
+	}
+	if c.r.Wrote != nil {
+		c.r.Wrote(c.key, revision)
 	}
 	return err
 }

@@ -63,7 +63,7 @@ func secured(endpoint string, secure *tls.Config) *tls.Config {
 	return secure
 }
 
-func connect(endpoint string, secure *tls.Config) (*grpc.ClientConn, error) {
+func connect(endpoint string, secure *tls.Config, further ...grpc.DialOption) (*grpc.ClientConn, error) {
 	addr, err := address(endpoint)
 	if err != nil {
 		return nil, err
@@ -74,10 +74,10 @@ func connect(endpoint string, secure *tls.Config) (*grpc.ClientConn, error) {
 	}
 	// Fixed windows save both sides the pings that otherwise estimate them.
 	const window = 1 << 20
-	return grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(creds),
+	return grpc.NewClient("passthrough:///"+addr, append([]grpc.DialOption{grpc.WithTransportCredentials(creds),
 		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(
-			grpc.MaxCallRecvMsgSize(maxMessage+maxKey), grpc.MaxCallSendMsgSize(maxMessage+maxKey)))
+			grpc.MaxCallRecvMsgSize(maxMessage+maxKey), grpc.MaxCallSendMsgSize(maxMessage+maxKey))}, further...)...)
 }
 
 // kvCluster is the cluster as its endpoints report it.

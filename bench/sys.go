@@ -24,16 +24,21 @@ func cpuTimeOf(who int) time.Duration {
 
 // writtenBytes returns the bytes that a process (0: this one) caused to be written to disks, 0 if the kernel does not
 // report it.
-func writtenBytes(pid int) int64 {
-	who := "self"
-	if pid != 0 {
-		who = strconv.Itoa(pid)
-	}
-	return procField(filepath.Join("/proc", who, "io"), "write_bytes:")
-}
+func writtenBytes(pid int) int64 { return procField(procFile(pid, "io"), "write_bytes:") }
 
 // ResidentBytes returns the memory of this process, 0 if the kernel does not report it.
-func ResidentBytes() uint64 { return uint64(procField("/proc/self/status", "VmRSS:")) << 10 }
+func ResidentBytes() uint64 { return uint64(residentBytes(0)) }
+
+// residentBytes returns the memory of a process (0: this one).
+func residentBytes(pid int) int64 { return procField(procFile(pid, "status"), "VmRSS:") << 10 }
+
+// procFile returns the path of a kernel's file on a process (0: this one).
+func procFile(pid int, name string) string {
+	if pid == 0 {
+		return filepath.Join("/proc/self", name)
+	}
+	return filepath.Join("/proc", strconv.Itoa(pid), name)
+}
 
 // procField returns the number behind a key in a file of lines "key number", 0 if absent.
 func procField(path, key string) int64 {

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -60,4 +63,49 @@ func (f *contestFlags) open(cmd *cobra.Command, c *bench.Contest) (remove func()
 		fmt.Fprintf(cmd.ErrOrStderr(), "members' directories in %s (%s)\n", c.Dir, bench.Filesystem(c.Dir))
 	}
 	return remove, nil
+}
+
+// contestResult is the result of a load on several servers.
+type contestResult interface {
+	WriteText(io.Writer)
+	// Violation returns the first violation of what the servers promise, "" if there is none.
+	Violation() string
+}
+
+// runContest completes the flags, runs a load and prints its result. run returns no result if nothing was measured.
+func runContest(cmd *cobra.Command, f *contestFlags, c *bench.Contest, show *func(bench.Progress),
+	validate func() error, run func() (contestResult, error)) error {
+	if err := f.complete(cmd.Flags().Changed); err != nil {
+		return err
+	}
+	*c = f.Contest
+	if err := validate(); err != nil {
+		return usageError{err}
+	}
+	remove, err := f.open(cmd, c)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	progress := newProgress(f.json)
+	*show = progress.show
+	result, err := run()
+	progress.clear()
+	if result == nil {
+		return err
+	}
+	if f.json {
+		if err := bench.WriteJSON(cmd.OutOrStdout(), result); err != nil {
+			return err
+		}
+	} else {
+		result.WriteText(cmd.OutOrStdout())
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	if v := result.Violation(); v != "" {
+		return fmt.Errorf("the servers did not keep their promises: %s", v)
+	}
+	return nil
 }

@@ -112,6 +112,12 @@ func TestBenchBadInput(t *testing.T) {
 		{"kv --endpoints=", exitUsage, "--endpoints: none is given"},
 		{"kv --endpoints 127.0.0.1:1", exitFailed, "127.0.0.1:1 is unreachable"},
 		{"kv --endpoints nonsense", exitFailed, "must have a host and a port"},
+		{"watch --watchers 0", exitUsage, "0 watchers"},
+		{"watch --streams 30 --watchers 20", exitUsage, "30 streams for 20 watchers"},
+		{"watch --history 1", exitUsage, "a history of 1 puts"},
+		{"watch --duration 0s", exitUsage, "duration 0s"},
+		{"watch --peer raft-map", exitUsage, "raft-map: it does not have etcd's API"},
+		{"watch --clients 0", exitUsage, "0 clients"},
 	} {
 		var out, errs bytes.Buffer
 		code := run(append([]string{"bench"}, strings.Fields(c.args)...), &out, &errs)
