@@ -14,6 +14,7 @@
 //	kinds.go       the servers that are started as processes, and runs on them
 //	kv*.go         load on etcd v3 endpoints, and clusters of server processes for it
 //	watch*.go      puts under many watches, whose events are compared with the puts
+//	kubernetes*.go load like that of Kubernetes
 //	switch*.go     clusters of server processes that change their protocol under load
 //
 // A result counts only if the run was correct: at the end all members must have applied the same commands in the same

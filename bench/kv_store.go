@@ -94,14 +94,36 @@ func (s *etcdStore) put(ctx context.Context, key, value []byte) (int64, error) {
 }
 
 func (s *etcdStore) swap(ctx context.Context, seen kvSeen, value []byte) (bool, kvSeen, error) {
-	s.guard.Key, s.expected.ModRevision = seen.key, seen.revision
-	s.putting.Key, s.putting.Value, s.range1.Key = seen.key, value, seen.key
-	r, err := s.kv.Txn(ctx, &s.txn)
+	s.putting.Key, s.putting.Value = seen.key, value
+	return s.guarded(ctx, &s.txn, seen, kvSeen{key: seen.key, value: value, found: true})
+}
+
+// removeIf removes the key if it is unchanged since seen. If not, done is false, and now is its current state. If there
+// was no such key, the revision is 0.
+func (s *etcdStore) removeIf(ctx context.Context, seen kvSeen) (done bool, now kvSeen, err error) {
+	s.removing.Key = seen.key
+	txn := &etcdserverpb.TxnRequest{Compare: s.txn.Compare, Failure: s.txn.Failure}
+	txn.Success = []*etcdserverpb.RequestOp{{
+		Request: &etcdserverpb.RequestOp_RequestDeleteRange{RequestDeleteRange: &s.removing}}}
+	done, now, err = s.guarded(ctx, txn, seen, kvSeen{key: seen.key})
+	if done && seen.revision == 0 {
+		now.revision = 0
+	}
+	return done, now, err
+}
+
+// guarded makes a transaction if the key is unchanged since seen. then is the key's state after that, without the
+// revision.
+func (s *etcdStore) guarded(ctx context.Context, txn *etcdserverpb.TxnRequest, seen, then kvSeen) (bool, kvSeen,
+	error) {
+	s.guard.Key, s.expected.ModRevision, s.range1.Key = seen.key, seen.revision, seen.key
+	r, err := s.kv.Txn(ctx, txn)
 	switch {
 	case err != nil:
 		return false, kvSeen{}, err
 	case r.Succeeded:
-		return true, kvSeen{key: seen.key, value: value, found: true, revision: r.GetHeader().GetRevision()}, nil
+		then.revision = r.GetHeader().GetRevision()
+		return true, then, nil
 	case len(r.Responses) != 1:
 		return false, kvSeen{key: seen.key}, nil
 	}

@@ -86,7 +86,7 @@ func (w *watches) openOld(ctx context.Context, first, middle, last int64) error 
 		return err
 	}
 	// Some are behind the compaction, and others are not.
-	_, err := until(ctx, &w.r.events, early[:len(early)/2], func(log *watchLog) bool {
+	_, err := until(ctx, &w.r.events, early[len(early)/2:], func(log *watchLog) bool {
 		revision, ended := log.last()
 		return ended || revision >= middle
 	})

@@ -118,6 +118,12 @@ func TestBenchBadInput(t *testing.T) {
 		{"watch --duration 0s", exitUsage, "duration 0s"},
 		{"watch --peer raft-map", exitUsage, "raft-map: it does not have etcd's API"},
 		{"watch --clients 0", exitUsage, "0 clients"},
+		{"kubernetes --objects 0", exitUsage, "0 nodes"},
+		{"kubernetes --pods-per-node -1", exitUsage, "-1 pods"},
+		{"kubernetes --churn 0", exitUsage, "churn 0"},
+		{"kubernetes --rate -1", exitUsage, "rate -1"},
+		{"kubernetes --warmup 0s", exitUsage, "the warm-up must be positive"},
+		{"kubernetes --peer zookeeper", exitUsage, `unknown server "zookeeper"`},
 	} {
 		var out, errs bytes.Buffer
 		code := run(append([]string{"bench"}, strings.Fields(c.args)...), &out, &errs)
