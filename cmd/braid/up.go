@@ -130,7 +130,10 @@ func (f *upFlags) run(cmd *cobra.Command) error {
 	if f.restoreFile != "" {
 		options.Prepare = func(dir string) error { return restore(f.restoreFile, dir, false) }
 	}
-	err = launch.Run(cmd.Context(), options)
+	ctx, stop := context.WithCancel(cmd.Context())
+	defer stop()
+	launch.WatchParent(stop)
+	err = launch.Run(ctx, options)
 	var conflict *launch.ConflictError
 	if errors.As(err, &conflict) {
 		return usageError{err}

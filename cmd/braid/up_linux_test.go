@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -54,6 +57,31 @@ func TestUpLeavesNoProcess(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUpStopsWithItsLauncher is about programs that start `braid up`, as the tests of Kubernetes do.
+func TestUpStopsWithItsLauncher(t *testing.T) {
+	testsize.Long(t)
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	theirs, ours, err := os.Pipe()
+	require.NoError(t, err)
+	defer theirs.Close()
+	cmd := exec.CommandContext(ctx, os.Args[0], "up", "--nodes=1", "--base-port=0", "--data", dataDir(t))
+	cmd.Env = append(os.Environ(), beBraid+"=1", "BRAID_PARENT_FD=3")
+	cmd.ExtraFiles = []*os.File{theirs}
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var last string
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		if last = lines.Text(); last == "ready" {
+			require.NoError(t, ours.Close())
+		}
+	}
+	require.NoError(t, cmd.Wait())
+	require.Equal(t, "stopped", last)
 }
 
 func TestUpOfOneMember(t *testing.T) {
