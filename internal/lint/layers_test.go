@@ -111,6 +111,7 @@ var layers = []layer{
 		"protocol", "internal/protocol", "internal/order", "internal/wal", "internal/check", "internal/erasure",
 		"internal/transport/netspec", "internal/vfs"}},
 	{folder: "bench/rivals", may: []string{"bench"}},
+	{folder: "test/kubernetes"},
 	{folder: "bench", may: []string{"", "internal/check", "internal/registry", "protocol", "internal/order",
 		"internal/sim/scale", "internal/transport/netspec", "internal/ports", "internal/member/damage"}},
 	{folder: "internal/vfs"},
@@ -174,7 +175,7 @@ var serverOnly = []struct {
 	prefix  string
 	folders []string
 }{
-	{"go.etcd.io/etcd/server/v3/embed", []string{"bench/rivals"}}, // a separate module
+	{"go.etcd.io/etcd/server/v3/embed", []string{"bench/rivals", "test/kubernetes"}}, // separate modules
 	{"go.etcd.io/etcd/server/v3/features", []string{"internal/settings", "bench/rivals"}},
 	{"go.etcd.io/etcd/server/v3/etcdserver/api/v3discovery", []string{"cmd/braid", "bench/rivals"}}, // a client
 	{"go.etcd.io/etcd/server/", []string{"internal/store", "server", "bench/rivals"}},
