@@ -63,9 +63,14 @@ func TestRealQuotaOfAPrefix(t *testing.T) {
 				require.NoError(t, err)
 				require.EqualValues(t, most, usages[0].UsedKeys)
 			}
-			client := c.client()
-			require.NoError(t, second(client.Delete(ctx, "q/", clientv3.WithPrefix())))
-			require.NoError(t, second(client.Put(ctx, "q/1", "v")))
+			for i := range 30 { // what one member deleted, another one knows
+				require.NoError(t, second(c.client(c.members[i%3].ID).Delete(ctx, "q/", clientv3.WithPrefix())))
+				var ops []clientv3.Op
+				for j := range most {
+					ops = append(ops, clientv3.OpPut(fmt.Sprint("q/", i, "/", j), "v"))
+				}
+				require.NoError(t, second(c.client(c.members[(i+1)%3].ID).Txn(ctx).Then(ops...).Commit()))
+			}
 			_, err = SetPrefixQuota(ctx, c.client(c.members[1].ID).ActiveConnection(), PrefixQuota{Prefix: "q/"})
 			require.NoError(t, err)
 		})

@@ -153,8 +153,21 @@ func proposeSpaceAs[R proto.Message](ctx context.Context, s *Server, r *pb.Inter
 	if err := s.mayPropose(ctx, r); err != nil {
 		return none, err
 	}
-	if err := s.store.CheckQuota(r); err != nil {
-		return none, toStatus(err)
+	if err := s.checkSpace(ctx, r); err != nil {
+		return none, err
 	}
 	return proposeAs[R](ctx, s, r, o)
+}
+
+// checkSpace refuses a request for which there is no space. Quotas of prefixes depend on keys, of which this member may
+// not know yet that they were deleted: such a refusal counts only behind a barrier.
+func (s *Server) checkSpace(ctx context.Context, r *pb.InternalRaftRequest) error {
+	err := s.store.CheckQuota(r)
+	if errors.As(err, new(*store.PrefixQuotaError)) {
+		if err := s.readBarrier(ctx); err != nil {
+			return toStatus(err)
+		}
+		err = s.store.CheckQuota(r)
+	}
+	return toStatus(err)
 }

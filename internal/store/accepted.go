@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -48,7 +49,10 @@ func (s *Store) EncodeAccepted(r *pb.PutRequest) (e Encoded, err error) {
 		return e, &NotAcceptedError{"an alarm is raised"}
 	}
 	request := &pb.InternalRaftRequest{Put: r}
-	if err := s.CheckQuota(request); err != nil {
+	switch err := s.CheckQuota(request); {
+	case errors.As(err, new(*PrefixQuotaError)):
+		return e, &NotAcceptedError{err.Error()}
+	case err != nil:
 		return e, err
 	}
 	// If authentication was turned on right now, the put is refused or takes effect by this revision.

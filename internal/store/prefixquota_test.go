@@ -59,6 +59,8 @@ func TestQuotaOfAPrefix(t *testing.T) {
 		require.Equal(t, revision, n.Revision())
 	}
 	refused("a/", put("a/2", "123456"))
+	_, err := n.EncodeAccepted(put("a/2", "123456").Put)
+	require.ErrorAs(t, err, new(*NotAcceptedError))
 	n.must(put("a/2", "12345"))
 	n.requireUsed(16, 2, 0, 0)
 	n.must(put("c", "123456789"))
