@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coreos/go-semver/semver"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
@@ -246,11 +247,29 @@ func (m *maintenanceService) MoveLeader(ctx context.Context, r *pb.MoveLeaderReq
 	return &pb.MoveLeaderResponse{Header: m.s.header(m.s.store.Revision())}, nil
 }
 
-// Downgrade implements pb.MaintenanceServer.
-func (m *maintenanceService) Downgrade(ctx context.Context, _ *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
+// Downgrade implements pb.MaintenanceServer. No downgrade is ever in progress: there is no older version of the layout
+// that this one can write. So etcd's answers for that are true: every target is an invalid one, and there is nothing to
+// cancel, which etcd answers with success.
+func (m *maintenanceService) Downgrade(ctx context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
 	if err := m.s.needAdmin(ctx); err != nil {
 		return nil, err
 	}
-	return nil, status.Error(codes.Unimplemented, "braid: there is no older version to downgrade to; restore a snapshot "+
-		"with the version you want")
+	switch r.Action {
+	case pb.DowngradeRequest_CANCEL:
+		header := m.s.header(m.s.store.Revision())
+		return &pb.DowngradeResponse{Header: header, Version: m.s.store.ClusterVersion()}, nil
+	case pb.DowngradeRequest_VALIDATE, pb.DowngradeRequest_ENABLE:
+		if !isVersion(r.Version) {
+			return nil, rpctypes.ErrGRPCWrongDowngradeVersionFormat
+		}
+		return nil, rpctypes.ErrGRPCInvalidDowngradeTargetVersion
+	}
+	return nil, toStatus(etcderrors.ErrUnknownMethod)
+}
+
+// isVersion reports whether a text is a version, with or without its last number.
+func isVersion(text string) bool {
+	_, whole := semver.NewVersion(text)
+	_, short := semver.NewVersion(text + ".0")
+	return whole == nil || short == nil
 }

@@ -18,6 +18,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/api/v3/version"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -151,11 +152,26 @@ func TestMoveLeader(t *testing.T) {
 	require.ErrorIs(t, err, rpctypes.ErrNotLeader)
 }
 
-func TestDowngradeIsRefused(t *testing.T) {
+// TestDowngrade: the answers are those of etcd without a downgrade in progress, and no version is a target.
+func TestDowngrade(t *testing.T) {
 	f := start(t)
-	_, err := pb.NewMaintenanceClient(f.client.ActiveConnection()).Downgrade(testContext(t),
-		&pb.DowngradeRequest{Version: "3.6"})
-	require.Equal(t, codes.Unimplemented, status.Code(err))
+	ctx := testContext(t)
+	for _, action := range []clientv3.DowngradeAction{clientv3.DowngradeValidate, clientv3.DowngradeEnable} {
+		for _, target := range []string{"3.6", "3.6.0", "3.5", "3.7", "4.0"} {
+			_, err := f.client.Downgrade(ctx, action, target)
+			require.ErrorIs(t, err, rpctypes.ErrInvalidDowngradeTargetVersion, target)
+		}
+		for _, target := range []string{"", "3", "three", "3.6.0.0"} {
+			_, err := f.client.Downgrade(ctx, action, target)
+			require.ErrorIs(t, err, rpctypes.ErrWrongDowngradeVersionFormat, target)
+		}
+	}
+	resp, err := f.client.Downgrade(ctx, clientv3.DowngradeCancel, "")
+	require.NoError(t, err)
+	require.Equal(t, version.Cluster(version.Version), resp.Version)
+	require.NotNil(t, resp.Header)
+	_, err = pb.NewMaintenanceClient(f.client.ActiveConnection()).Downgrade(ctx, &pb.DowngradeRequest{Action: 9})
+	require.ErrorContains(t, err, "etcdserver: unknown method")
 }
 
 func TestHealthAndReflection(t *testing.T) {

@@ -19,9 +19,8 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the parts of documents that t
 var differentCommands = map[string]string{
 	"check datascale":    "measures: passes as on etcd",
 	"check perf":         "measures: passes as on etcd",
-	"downgrade cancel":   "refused: a snapshot is restored with the version that is wanted",
-	"downgrade enable":   "refused, as above",
-	"downgrade validate": "refused, as above",
+	"downgrade enable":   "the version before this one is refused, as all others: restore a snapshot with it",
+	"downgrade validate": "as above",
 }
 
 // leaves returns the commands below one that do something.

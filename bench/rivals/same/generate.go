@@ -30,7 +30,8 @@ func (g *generator) next() *request {
 	kind := g.weighted(
 		weight{30, g.put}, weight{20, g.get}, weight{10, g.remove}, weight{25, g.txn}, weight{2, g.compact},
 		weight{2, g.grant}, weight{1, g.revoke}, weight{3, g.timeToLive}, weight{1, g.leases},
-		weight{2, g.hashKV}, weight{1, g.alarm}, weight{0.3, g.defragment}, weight{1, g.members}, weight{2, g.account})
+		weight{2, g.hashKV}, weight{1, g.alarm}, weight{0.3, g.defragment}, weight{1, g.members}, weight{2, g.account},
+		weight{0.5, g.downgrade})
 	r := kind()
 	if r.as == "" {
 		r.as = g.as

@@ -23,6 +23,13 @@ func (g *generator) defragment() *request {
 	return unary[pb.DefragmentResponse](pb.Maintenance_Defragment_FullMethodName, &pb.DefragmentRequest{})
 }
 
+// downgrade draws a request that is refused, or cancels no downgrade.
+func (g *generator) downgrade() *request {
+	return unary[pb.DowngradeResponse](pb.Maintenance_Downgrade_FullMethodName, &pb.DowngradeRequest{
+		Action: pb.DowngradeRequest_DowngradeAction(g.IntN(4)), Version: oneOf(g, "3.7", "3.5.0", "4.0", "", "three"),
+	})
+}
+
 // members draws a change of the membership that is refused, or a question.
 func (g *generator) members() *request {
 	switch g.IntN(5) {
