@@ -8,7 +8,6 @@ import (
 
 	"github.com/coreos/go-semver/semver"
 	"google.golang.org/grpc/codes"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -84,14 +83,11 @@ func (m *maintenanceService) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb
 	return resp, nil
 }
 
-// Defragment implements pb.MaintenanceServer. It rewrites this member's database; reads
-// and writes of this member wait meanwhile.
+// Defragment implements pb.MaintenanceServer. It rewrites this member's database, and the member serves meanwhile.
 func (m *maintenanceService) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
 	if err := m.s.needAdminHere(ctx); err != nil {
 		return nil, err
 	}
-	m.s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
-	defer m.s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
 	if err := m.s.store.Defragment(ctx); err != nil {
 		m.s.logger.Error("defragmentation failed", "err", err)
 		return nil, toStatus(err)

@@ -22,7 +22,7 @@ const noGate = "there is no such feature"
 
 // gates are those of etcd 3.7.
 var gates = map[featuregate.Feature]gate{
-	features.StopGRPCServiceOnDefrag:      {true, "health says NOT_SERVING while a member defragments, always"},
+	features.StopGRPCServiceOnDefrag:      {false, "a member serves while it defragments"},
 	features.TxnModeWriteWithSharedBuffer: {true, "transactions always share it"},
 	features.InitialCorruptCheck:          {true, "a member always checks its database and its log when it starts"},
 	features.CompactHashCheck:             {true, "see --compact-hash-check-time"},

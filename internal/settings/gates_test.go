@@ -26,7 +26,7 @@ func TestEachGateOfEtcdIsKnown(t *testing.T) {
 	}
 	s, err := load([]string{"--feature-gates=AllAlpha=true"})
 	require.NoError(t, err)
-	require.Len(t, s.Ignored(), 2, "those that are not here")
+	require.Len(t, s.Ignored(), 3, "those that are not here")
 	for wrong, want := range map[string]string{"Nonsense=true": "unrecognized feature gate",
 		"CompactHashCheck": "missing bool value"} {
 		_, err = load([]string{"--feature-gates=" + wrong})

@@ -39,9 +39,12 @@ const openTimeout = time.Second
 type database struct {
 	be      backend.Backend // it is guarded
 	guarded *sums.Guarded
-	index   cindex.ConsistentIndexer
-	refs    *refs
-	space   *filespace.Space
+	movable *movable // below guarded
+	// open opens a file that is to become the database's: its hooks are off.
+	open  func(path string) (*openFile, error)
+	index cindex.ConsistentIndexer
+	refs  *refs
+	space *filespace.Space
 }
 
 // openDatabase opens or makes a database file. Each has a consistent index of its own, so that one which Restore
@@ -60,7 +63,6 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	}
 	index := cindex.NewConsistentIndex(nil)
 	config := backend.DefaultBackendConfig(lg)
-	config.Path = path
 	config.BatchLimit = o.BackendBatchLimit
 	config.BatchInterval = o.BackendBatchInterval
 	config.BackendFreelistType = bolt.FreelistMapType
@@ -71,18 +73,29 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	config.UnsafeNoFsync = o.NoSync
 	config.Timeout = openTimeout
 	space := &filespace.Space{Path: path}
-	config.Hooks = space.Hooks(&sums.Sealing{Hooks: storage.NewBackendHooks(lg, index), Sums: known})
+	hooks := space.Hooks(&sums.Sealing{Hooks: storage.NewBackendHooks(lg, index), Sums: known})
+	opens := func(path string) (*openFile, error) {
+		f := &openFile{hooks: &switchedHooks{Hooks: hooks}}
+		f.hooks.off.Store(true)
+		config := config
+		config.Path, config.Hooks = path, f.hooks
+		be, err := openBackend(config)
+		f.Backend = be
+		return f, err
+	}
 	file, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600) // first: its failure is easier to handle
 	if err != nil {
 		return nil, err
 	}
-	be, err := openBackend(config)
+	now, err := opens(path)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	db := &database{guarded: sums.Guard(be, known, file, found), index: index, space: space}
+	now.hooks.off.Store(false)
+	db := &database{movable: newMovable(now), open: opens, index: index, space: space}
+	db.guarded = sums.Guard(db.movable, known, file, found)
 	db.be = db.guarded
-	space.Size = be.Size
+	space.Size = db.be.Size
 	index.SetBackend(db.be)
 	if err := db.prepare(lg); err != nil {
 		return nil, errors.Join(err, db.be.Close())
@@ -221,7 +234,7 @@ func (t status) Term() uint64           { return 0 }
 // ForceSnapshot is for etcd's log of an older version, which there is none of.
 func (t status) ForceSnapshot() {}
 
-// defragPattern matches the files into which etcd's code defragments.
+// defragPattern matches the files of a defragmentation that has not ended, also of etcd's.
 const defragPattern = "db.tmp.*"
 
 // removeLeftovers deletes files that a crash, or a failure, left behind.

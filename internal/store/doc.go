@@ -25,7 +25,9 @@
 //   - Reads, in read.go and rangestream.go.
 //   - Snapshots, in snapshot.go and restore.go (between members), clientcopy.go (for clients), importing.go and
 //     birth.go (starting from an etcd snapshot).
-//   - maintain.go (hashes, sizes, defragmentation) and wanted.go (commands that the store itself wants ordered).
+//   - Defragmentation, in defragment.go (a copy while the store works), movable.go (a database whose file can be
+//     exchanged), changes.go (keys that were written meanwhile) and defragmetrics.go.
+//   - maintain.go (hashes, sizes) and wanted.go (commands that the store itself wants ordered).
 //
 // A damaged database is found and replaced: package sums has the checksums of keys and buckets, scrub.go reads
 // everything in the background, damage.go keeps what was found.

@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"go.etcd.io/etcd/api/v3/version"
-
-	"github.com/braidlog/braid/internal/store/filespace"
 )
 
 // ErrRestored: the state was replaced by another member's while the caller waited for something in it. The command
@@ -86,25 +84,6 @@ func (s *Store) FreshHash() (h HashKV, ok bool, err error) {
 		return h, err == nil, err
 	}
 	return h, false, nil
-}
-
-// Defragment rewrites the database file without its holes. Meanwhile nothing is read or applied. It waits for open
-// snapshots and for another defragmentation first, until ctx is done. It answers *SpaceError if the disk has no space
-// for both the new file and the old one.
-func (s *Store) Defragment(ctx context.Context) error {
-	if err := s.frozen.exclude(ctx); err != nil {
-		return err
-	}
-	defer s.frozen.admit()
-	return s.using(func(db *database) error {
-		if free, need := freeBytes(s.opts.Dir), db.be.SizeInUse()+filespace.Slack; free < need {
-			return &SpaceError{Op: "defragment", Need: need, Free: free}
-		}
-		defer db.space.Moved()
-		err := db.be.Defrag()
-		reopened := s.short.wait("defragmenting", func() error { return db.guarded.Reopen(s.opts.path()) })
-		return errors.Join(err, reopened, removeLeftovers(s.opts.Dir, defragPattern))
-	})
 }
 
 // DBSize returns the size of the database file in bytes.

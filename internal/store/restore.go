@@ -106,6 +106,8 @@ func copySnapshot(w io.Writer, r io.Reader, space func(size int64) error) error 
 func (s *Store) replace(name string) error {
 	s.releaser.mu.Lock()
 	defer s.releaser.mu.Unlock()
+	s.files.Lock()
+	defer s.files.Unlock()
 	if err := s.install(name); err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "put a snapshot in place", Cause: err})
 	}

@@ -36,6 +36,9 @@ type Store struct {
 	latch *latch
 	stop  chan struct{} // closed by Close
 
+	// files is held while the database's file is exchanged.
+	files sync.Mutex
+
 	// mu guards db, which Restore replaces. The apply goroutine, which calls Restore, reads db without it.
 	mu sync.RWMutex
 	db *database
@@ -57,6 +60,7 @@ type Store struct {
 	closed    atomic.Uint64 // the auth revision up to which accepted puts are closed; 0: none
 	frozen    frozen
 	copying   *semaphore.Weighted // of copies for clients, one at a time
+	rewriting *semaphore.Weighted // of defragmentations, one at a time
 
 	// What works in the background, or waits:
 
@@ -86,11 +90,12 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	s := &Store{
-		opts:     o,
-		latch:    newLatch(o.Dir, o.Logger, o.OnFatal),
-		replaced: make(chan struct{}),
-		stop:     make(chan struct{}),
-		copying:  semaphore.NewWeighted(1),
+		opts:      o,
+		latch:     newLatch(o.Dir, o.Logger, o.OnFatal),
+		replaced:  make(chan struct{}),
+		stop:      make(chan struct{}),
+		copying:   semaphore.NewWeighted(1),
+		rewriting: semaphore.NewWeighted(1),
 	}
 	s.largeFrom.Store(int64(o.LargeValueBytes))
 	s.lg = s.latch.logger(o.Logger)

@@ -349,3 +349,20 @@ func (p *Pages) free() error {
 	}
 	return nil
 }
+
+// All calls bucket with the name of each bucket, and then key with each of its keys, in order.
+func (p *Pages) All(bucket func(name []byte) error, key func(key, value []byte) error) error {
+	buckets, err := p.Buckets()
+	if err != nil {
+		return err
+	}
+	for i := range buckets {
+		if err := bucket([]byte(buckets[i].name)); err != nil {
+			return err
+		}
+		if err := p.Tree(&buckets[i], nil, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
