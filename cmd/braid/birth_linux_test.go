@@ -106,3 +106,30 @@ func TestARestoredMemberDoesNotJoin(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "a member that joins begins empty")
 }
+
+// Revisions of a restored member continue where the flags say, and what was before counts as compacted.
+func TestRestoreWithALaterRevision(t *testing.T) {
+	t.Parallel()
+	file := backup(t)
+	f := newServeFlags(t)
+	for _, flags := range [][]string{{"--bump-revision", "1000"}, {"--mark-compacted"}} {
+		_, stderr, code := do(t, "", append([]string{"restore", file, "--data-dir", f.dir}, flags...)...)
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, stderr, "need each other")
+	}
+	ok(t, "restore", file, "--data-dir", f.dir, "--bump-revision", "1000", "--mark-compacted")
+	member := serving(t, f)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{f.client}})
+	require.NoError(t, err)
+	defer client.Close()
+	var got *clientv3.GetResponse
+	eventually(t, "a read", func(ctx context.Context) bool {
+		got, err = client.Get(ctx, "k1")
+		return err == nil
+	})
+	require.Equal(t, "restored", string(got.Kvs[0].Value))
+	require.EqualValues(t, 1004, got.Header.Revision)
+	event := <-client.Watch(t.Context(), "k1", clientv3.WithRev(got.Kvs[0].ModRevision))
+	require.EqualValues(t, 1004, event.CompactRevision)
+	stopped(t, member)
+}

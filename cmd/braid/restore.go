@@ -16,14 +16,17 @@ func init() { commands = append(commands, newRestoreCommand) }
 
 func newRestoreCommand() *cobra.Command {
 	var dataDir string
-	skip := false
+	var o store.ImportOptions
+	mark := false
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Prepare the data of a new member from a snapshot of braid or etcd",
 		Long: `restore puts the keys, leases, users and alarms of a snapshot into the data directory of a
 member that has not been started yet. Run it with the same file for every member of a new
 cluster, then start them with "braid serve" and a new --initial-cluster-token. Revisions
-continue after those of the snapshot.
+continue after those of the snapshot. Clients that saw later ones, as controllers that
+cache keys, do not notice that these are gone: --bump-revision N --mark-compacted makes
+revisions continue N higher, and watches from before that end as compacted.
 
 "braid up --restore FILE" does all of this on one machine.`,
 		Example: `  braid ctl snapshot save backup.db
@@ -33,7 +36,10 @@ continue after those of the snapshot.
 			if dataDir == "" {
 				return usagef("--data-dir is missing")
 			}
-			if err := restore(args[0], dataDir, skip); err != nil {
+			if mark != (o.BumpRevision > 0) {
+				return usagef("--bump-revision above 0 and --mark-compacted need each other")
+			}
+			if err := restore(args[0], dataDir, o); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s holds the keys of %s\n", dataDir, args[0])
@@ -41,13 +47,15 @@ continue after those of the snapshot.
 		},
 	}
 	cmd.Flags().StringVar(&dataDir, "data-dir", "", "new data directory of the member")
-	cmd.Flags().BoolVar(&skip, "skip-hash-check", false,
+	cmd.Flags().Uint64Var(&o.BumpRevision, "bump-revision", 0, "how much to add to the newest revision")
+	cmd.Flags().BoolVar(&mark, "mark-compacted", false, "everything up to the new revision counts as compacted")
+	cmd.Flags().BoolVar(&o.SkipHashCheck, "skip-hash-check", false,
 		"accept a copy of a database file, which has no digest at its end")
 	return cmd
 }
 
 // restore prepares a member's data directory.
-func restore(file, dir string, skipHashCheck bool) error {
+func restore(file, dir string, o store.ImportOptions) error {
 	if _, err := os.Stat(filepath.Join(dir, logDir)); !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
 			return err
@@ -57,5 +65,5 @@ func restore(file, dir string, skipHashCheck bool) error {
 	if err := refuseForeign(dir, ""); err != nil {
 		return err
 	}
-	return store.Import(file, filepath.Join(dir, storeDir), store.ImportOptions{SkipHashCheck: skipHashCheck})
+	return store.Import(file, filepath.Join(dir, storeDir), o)
 }

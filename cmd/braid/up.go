@@ -19,6 +19,7 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/internal/status"
+	"github.com/braidlog/braid/internal/store"
 	"github.com/braidlog/braid/internal/transport/netspec"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
@@ -128,7 +129,7 @@ func (f *upFlags) run(cmd *cobra.Command) error {
 		},
 	}
 	if f.restoreFile != "" {
-		options.Prepare = func(dir string) error { return restore(f.restoreFile, dir, false) }
+		options.Prepare = func(dir string) error { return restore(f.restoreFile, dir, store.ImportOptions{}) }
 	}
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 
 	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 
 	"github.com/braidlog/braid/internal/durable"
@@ -21,6 +23,17 @@ type ImportOptions struct {
 	// SkipHashCheck accepts a file without a digest: a database copied from a member's directory instead of one that a
 	// client saved.
 	SkipHashCheck bool
+	// BumpRevision is added to the newest revision, and everything up to the sum counts as compacted: clients that saw
+	// revisions that the file does not have must notice that what they know is old. 0: revisions continue.
+	BumpRevision uint64
+}
+
+// birth names the state that an import begins with.
+func (o *ImportOptions) birth(sum []byte) string {
+	if o.BumpRevision == 0 {
+		return fmt.Sprintf("sha256:%x", sum)
+	}
+	return fmt.Sprintf("sha256:%x, revision +%d", sum, o.BumpRevision)
 }
 
 // Import puts the keys, leases, users and alarms of an etcd snapshot, or of one of this
@@ -45,7 +58,7 @@ func Import(file, dir string, o ImportOptions) (err error) {
 	if err := errors.Join(err, part.Sync(), part.Close()); err != nil {
 		return fmt.Errorf("store: import %s: %w", file, err)
 	}
-	if err := resetCluster(part.Name(), fmt.Sprintf("sha256:%x", sum)); err != nil {
+	if err := resetCluster(part.Name(), o.birth(sum), o.BumpRevision); err != nil {
 		return fmt.Errorf("store: import %s: %w", file, err)
 	}
 	if err := errors.Join(os.Rename(part.Name(), target), syncDir(dir)); err != nil {
@@ -94,7 +107,7 @@ func copyDatabase(w io.Writer, file string, o ImportOptions) (sum []byte, err er
 
 // resetCluster makes a database the beginning of a new cluster. It removes what belongs to the former cluster: its
 // position, its members, their version, its primary lessor.
-func resetCluster(path, birth string) error {
+func resetCluster(path, birth string, bump uint64) error {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: openTimeout})
 	if err != nil {
 		return err
@@ -120,9 +133,30 @@ func resetCluster(path, birth string) error {
 				return err
 			}
 		}
+		if err := bumpRevision(tx.Bucket(schema.Key.Name()), meta, bump); err != nil {
+			return err
+		}
 		return meta.Put(birthKey, []byte(birth))
 	})
 	return errors.Join(err, db.Close())
+}
+
+// bumpRevision does the same as "etcdutl snapshot restore --bump-revision --mark-compacted": an empty revision becomes
+// the newest, up to which a compaction is due.
+func bumpRevision(keys, meta *bolt.Bucket, bump uint64) error {
+	if bump == 0 {
+		return nil
+	}
+	newest := mvcc.Revision{}
+	if last, _ := keys.Cursor().Last(); len(last) >= sums.RevisionKey {
+		newest = mvcc.Revision{Main: mvcc.BytesToRev(last).Main}
+	}
+	if bump > uint64(math.MaxInt64-newest.Main) {
+		return fmt.Errorf("revision %d cannot grow by %d", newest.Main, bump)
+	}
+	newest.Main += int64(bump)
+	revision := mvcc.RevToBytes(newest, mvcc.NewRevBytes())
+	return errors.Join(keys.Put(revision, []byte{}), meta.Put(schema.ScheduledCompactKeyName, revision))
 }
 
 // CopyState copies the state of a store that is not open into a new directory, for a store of its own. It refuses one

@@ -17,10 +17,10 @@ import (
 // holes makes a database of which most is free.
 func holes(t *testing.T, n *node) {
 	t.Helper()
-	for i := range 300 {
-		n.must(put(fmt.Sprintf("key-%03d", i), string(make([]byte, 8<<10))))
+	for i := range 60 {
+		n.must(put(fmt.Sprintf("key-%03d", i), string(make([]byte, 32<<10))))
 	}
-	n.must(del("key-100", "key-300"))
+	n.must(del("key-020", "key-060"))
 	require.NoError(t, n.FinishCompaction(t.Context(), n.must(compact(n.Revision()))))
 	require.NoError(t, n.Sync())
 }
@@ -28,7 +28,7 @@ func holes(t *testing.T, n *node) {
 // change applies commands of every kind that change the database, the same for each i.
 func change(t *testing.T, n *node, i int) {
 	t.Helper()
-	n.must(put(fmt.Sprintf("key-%03d", i%300), fmt.Sprint(i)))
+	n.must(put(fmt.Sprintf("key-%03d", i%60), fmt.Sprint(i)))
 	n.must(put(fmt.Sprintf("new-%d", i), fmt.Sprint(i)))
 	n.must(grant(int64(100+i), 100))
 	n.must(putLease(fmt.Sprintf("leased-%d", i), "x", int64(100+i)))
@@ -96,13 +96,13 @@ func TestDefragmentBesideWrites(t *testing.T) {
 			}
 		}
 	})
-	for i := range 300 {
+	for i := range 100 {
 		change(t, n, i)
 	}
 	close(stop)
 	require.Positive(t, <-rounds)
 	readers.Wait()
-	for i := range 300 {
+	for i := range 100 {
 		change(t, control, i)
 	}
 	require.NoError(t, n.Defragment(t.Context()))

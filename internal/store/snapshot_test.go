@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
 // filled returns a member with something of everything.
@@ -208,6 +210,41 @@ func TestClientSnapshotInEtcd(t *testing.T) {
 	require.Zero(t, imported.Leases().Primary())
 	require.NoError(t, imported.doAs(imported.login("root", "r"), put("a", "1")))
 	require.NoError(t, imported.Close())
+}
+
+// TestBumpRevision: a restored database with a later revision is that of etcdutl, and no reader sees anything older.
+func TestBumpRevision(t *testing.T) {
+	n := openTemp(t)
+	n.raw(randomLog(n, 1, 200)...)
+	before := n.Revision()
+	file := filepath.Join(t.TempDir(), "saved.db")
+	var b bytes.Buffer
+	n.clientSnapshot(&b)
+	require.NoError(t, os.WriteFile(file, b.Bytes(), 0o600))
+	etcd, restored := filepath.Join(t.TempDir(), "etcd"), t.TempDir()
+	require.NoError(t, snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+		SnapshotPath: file, Name: "m", OutputDataDir: etcd, PeerURLs: []string{"http://127.0.0.1:1"},
+		InitialCluster: "m=http://127.0.0.1:1", InitialClusterToken: "t", RevisionBump: 1000, MarkCompacted: true,
+	}))
+	fromEtcd := t.TempDir()
+	require.NoError(t, Import(filepath.Join(etcd, "member", "snap", "db"), fromEtcd, ImportOptions{SkipHashCheck: true}))
+	require.NoError(t, Import(file, restored, ImportOptions{BumpRevision: 1000}))
+	want, got := open(t, testOptions(fromEtcd)), open(t, testOptions(restored))
+	require.Contains(t, got.Birth(), ", revision +1000")
+	require.NotEqual(t, want.Birth(), got.Birth())
+	for _, m := range []*node{want, got} {
+		require.Equal(t, before+1000, m.Revision())
+		_, err := m.Range(t.Context(), &pb.RangeRequest{Key: []byte("a"), Revision: before})
+		require.ErrorIs(t, err, mvcc.ErrCompacted)
+		m.must(put("later", "1"))
+		require.Equal(t, before+1001, m.Revision())
+		require.NoError(t, m.FinishCompaction(t.Context(), m.must(compact(m.Revision()))))
+	}
+	require.Equal(t, want.dump(), got.dump())
+	require.NoError(t, want.Close())
+	require.NoError(t, got.Close())
+	require.NoError(t, open(t, testOptions(restored)).Close())
+	require.ErrorContains(t, Import(file, t.TempDir(), ImportOptions{BumpRevision: math.MaxInt64}), "cannot grow")
 }
 
 func TestImport(t *testing.T) {
