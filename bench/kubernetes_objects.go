@@ -23,7 +23,7 @@ const (
 )
 
 // resources are the resources that are listed and watched.
-var resources = []string{podPrefix, nodePrefix, leasePrefix, eventPrefix}
+var resources = []string{nodePrefix, podPrefix, leasePrefix, eventPrefix}
 
 // object is an object that the API servers store.
 type object struct {
