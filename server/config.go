@@ -81,7 +81,7 @@ type Config struct {
 	Features []Feature
 	// ExtensiveMetrics measures how long each gRPC call takes, by method.
 	ExtensiveMetrics bool
-	// DefragmentBytes is how much defragmentation has to free that Start begins with it; 0: it does not.
+	// DefragmentBytes is how much defragmentation has to free that the server does it after Start; 0: it does not.
 	DefragmentBytes int64
 	// WarnRequestDuration is the time above which a request is logged, one a second at most. Default 300 ms.
 	WarnRequestDuration time.Duration

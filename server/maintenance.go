@@ -95,14 +95,14 @@ func (m *maintenanceService) Defragment(ctx context.Context, _ *pb.DefragmentReq
 	return &pb.DefragmentResponse{}, nil // without a header, as in etcd
 }
 
-// defragment makes the database smaller before anything uses it, if that frees enough. It may fail for lack of space.
-func (s *Server) defragment() {
+// defragment makes the database smaller if that frees enough. It may fail for lack of space.
+func (s *Server) defragment(ctx context.Context) {
 	free := s.store.DBSize() - s.store.DBSizeInUse()
 	if s.cfg.DefragmentBytes <= 0 || free < s.cfg.DefragmentBytes || s.store.Damage().Err() != nil {
 		return
 	}
 	s.logger.Info("defragmenting the database", "bytes", free)
-	if err := s.store.Defragment(context.Background()); err != nil {
+	if err := s.store.Defragment(ctx); err != nil {
 		s.logger.Error("defragmentation failed", "err", err)
 		return
 	}

@@ -214,10 +214,10 @@ func TestStartDefragments(t *testing.T) {
 	before := f.store.DBSize()
 	for _, least := range []int64{0, 1 << 30} {
 		f.cfg.DefragmentBytes = least
-		f.defragment()
+		f.defragment(ctx)
 		require.Equal(t, before, f.store.DBSize())
 	}
 	f.cfg.DefragmentBytes = 1 << 20
-	f.defragment()
+	f.defragment(ctx)
 	require.Less(t, f.store.DBSize(), before-1<<20)
 }

@@ -147,7 +147,10 @@ func Start(cfg Config) (*Server, error) {
 	s.background.Go(s.damage.run)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.endScrub = cancel
-	s.scrubbing.Go(func() { s.scrubState(ctx) })
+	s.scrubbing.Go(func() {
+		s.defragment(ctx)
+		s.scrubState(ctx)
+	})
 	kept := func() (store.HashKV, bool, error) {
 		h, ok := s.store.KeptHash(0)
 		return h, ok, nil
@@ -178,7 +181,6 @@ func (s *Server) open() error {
 		return fmt.Errorf("server: open the store: %w", err)
 	}
 	s.store = st
-	s.defragment()
 	s.asker = &asker{id: s.id, timeout: s.timeout, started: s.started, stopping: s.stopping, serve: s.serveAsked}
 	s.cfg.Node.Answer = s.asker.answer
 	s.log, err = s.cfg.openLog(s.cfg.Node, &machine{store: st})

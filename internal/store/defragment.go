@@ -18,8 +18,10 @@ import (
 const (
 	// rewriteBytes is how much is written to the new file at a time.
 	rewriteBytes = 4 << 20
-	// lastChanges is how many changes may be left for the moment in which the files are exchanged.
-	lastChanges = 256
+	// lastChanges is how many changes may be left for the moment in which the files are exchanged; after followRounds
+	// rounds mostChanges, for which writes wait a little longer.
+	lastChanges, mostChanges = 128, 4096
+	followRounds             = 16
 )
 
 // errOvertaken: keys are written faster than they are copied.
@@ -38,9 +40,12 @@ func (s *Store) Defragment(ctx context.Context) error {
 	if err := s.damage.usable(); err != nil {
 		return err
 	}
-	for alone := false; ; alone = true {
+	for alone := false; ; {
 		err := s.rewrite(ctx, alone)
-		if !errors.Is(err, errOvertaken) && !errors.Is(err, ErrRestored) {
+		switch {
+		case errors.Is(err, errOvertaken):
+			alone = true
+		case !errors.Is(err, ErrRestored):
 			return err
 		}
 		s.lg.Info("defragmenting again", zap.Error(err))
@@ -77,6 +82,7 @@ type rewriting struct {
 	name string    // of the new file; "": there is none, or it is in place
 	file *bolt.DB  // while it is filled
 	open *openFile // then
+	room int64     // bytes that are allocated for it, and not written yet
 }
 
 func (r *rewriting) run(ctx context.Context) error {
@@ -93,7 +99,8 @@ func (r *rewriting) run(ctx context.Context) error {
 		return err
 	}
 	defer r.s.frozen.admit()
-	if err := firstOf(r.follow, r.reopen); err != nil { // it may have waited
+	// It may have waited, and to open the file takes the longer the larger it is.
+	if err := firstOf(r.follow, r.reopen, r.follow); err != nil {
 		return err
 	}
 	defer r.halt()()
@@ -178,7 +185,7 @@ func (r *rewriting) copy() error {
 	return errors.Join(err, w.end(err))
 }
 
-// going returns an error once the store ends.
+// going returns an error once the store ends, or the disk has no more space for what others write.
 func (r *rewriting) going() error {
 	select {
 	case <-r.s.stop:
@@ -186,18 +193,24 @@ func (r *rewriting) going() error {
 	case <-r.s.latch.failed:
 		return r.s.latch.get()
 	default:
-		return nil
 	}
+	if free := freeBytes(r.s.opts.Dir); free < filespace.Step {
+		return &SpaceError{Op: "defragment", Need: filespace.Step, Free: free}
+	}
+	return nil
 }
 
-// follow copies what was written meanwhile, until little is left. Each round has to be half as large as the one before.
+// follow copies what was written meanwhile, in rounds, until little is left.
 func (r *rewriting) follow() error {
 	left, err := r.round(0)
-	for err == nil && left > lastChanges {
-		before := left
-		if left, err = r.round(left); err == nil && left > before/2 && left > lastChanges {
+	for n := 1; err == nil && left > lastChanges; n++ {
+		if n > followRounds && left <= mostChanges {
+			break
+		}
+		if n > followRounds {
 			return errOvertaken
 		}
+		left, err = r.round(left)
 	}
 	return err
 }
@@ -209,7 +222,7 @@ func (r *rewriting) round(n int) (left int, err error) {
 		if p, left, err = r.take(n); err != nil {
 			return 0, err
 		}
-		if err := errors.Join(r.going(), r.file.Update(p.into)); err != nil {
+		if err := errors.Join(r.going(), r.write(p)); err != nil {
 			return 0, err
 		}
 		if n -= len(p.entries); len(p.entries) == 0 {
@@ -217,6 +230,37 @@ func (r *rewriting) round(n int) (left int, err error) {
 		}
 	}
 	return left, nil
+}
+
+// write writes to the new file.
+func (r *rewriting) write(p *passage) error {
+	if r.open == nil {
+		return r.file.Update(p.into)
+	}
+	if err := r.allocate(p.bytes); err != nil {
+		return err
+	}
+	tx := r.open.BatchTx()
+	tx.LockOutsideApply()
+	defer tx.Unlock()
+	p.writeTo(tx)
+	return nil
+}
+
+// allocate gets space for bytes that are written to the open file, because a write that fails there is one of the
+// store. Pages around what is written are written again.
+func (r *rewriting) allocate(bytes int) error {
+	need := 2*int64(bytes) + filespace.Slack
+	if r.room >= need {
+		r.room -= need - filespace.Slack
+		return nil
+	}
+	size := r.open.Size() + need + filespace.Step
+	if err := filespace.Allocate(r.name, size); filespace.IsFull(err) {
+		return &SpaceError{Op: "defragment", Need: size, Free: freeBytes(r.s.opts.Dir)}
+	}
+	r.room = filespace.Step + filespace.Slack
+	return nil
 }
 
 // take reads changes while nothing else is written.
@@ -257,7 +301,8 @@ func (r *rewriting) reopen() error {
 	if err != nil {
 		return err
 	}
-	need := size + filespace.Step + filespace.Slack
+	r.room = filespace.Step + filespace.Slack
+	need := size + r.room
 	if err := filespace.Allocate(r.name, need); filespace.IsFull(err) {
 		return &SpaceError{Op: "defragment", Need: need, Free: freeBytes(r.s.opts.Dir)}
 	}
@@ -283,7 +328,7 @@ func (r *rewriting) exchange() error {
 		if r.db.movable.batch.changes.lost {
 			return errOvertaken
 		}
-		old, err := r.db.movable.move(r.open, func() error { return r.install(names) })
+		old, err := r.db.movable.move(r.open, r.allocate, func() error { return r.install(names) })
 		if err != nil {
 			return err
 		}

@@ -120,15 +120,21 @@ func (m *movable) SetTxPostLockInsideApplyHook(hook func()) {
 	m.now.Load().SetTxPostLockInsideApplyHook(hook)
 }
 
-// move makes f the present file. The caller holds batch.mu, and f has everything but the changes
-// that are recorded. install gives it the name of the present one. The old file is returned, which has to be closed,
-// or an error if nothing was changed.
-func (m *movable) move(f *openFile, install func() error) (old *openFile, err error) {
+// move makes f the present file. The caller holds batch.mu, and f has everything but the changes that are recorded, for
+// which allocate gets space. install gives f the name of the present file. The old file is returned, which has to be
+// closed, or an error if nothing was changed.
+func (m *movable) move(
+	f *openFile, allocate func(bytes int) error, install func() error,
+) (old *openFile, err error) {
 	old = m.now.Load()
 	old.ForceCommit() // if the process ends before install is done, the old file has everything
 	tx := old.BatchTx()
 	tx.LockOutsideApply()
 	rest := m.batch.changes.take(tx, math.MaxInt, math.MaxInt).with(tx, schema.Meta) // hooks write there
+	if err := allocate(rest.bytes); err != nil {
+		tx.Unlock()
+		return nil, err
+	}
 	old.hooks.off.Store(true)
 	tx.Unlock()
 	fresh := f.BatchTx()

@@ -151,13 +151,13 @@ func crashes(t *testing.T, alone bool) {
 	write()
 	r := rewriting{s: n.Store, db: n.database(), alone: alone}
 	r.record(newChanges())
-	for _, step := range []func() error{r.create, r.copy, r.follow, r.reopen} {
+	for _, step := range []func() error{r.create, r.copy, r.follow, r.reopen, r.follow} {
 		require.NoError(t, step())
 		write()
 		require.NoError(t, crash())
 	}
 	release := r.halt()
-	old, err := r.db.movable.move(r.open, func() error {
+	old, err := r.db.movable.move(r.open, r.allocate, func() error {
 		names, err := os.Open(o.Dir)
 		require.NoError(t, err)
 		defer names.Close()
@@ -184,7 +184,7 @@ func TestDefragmentationThatFails(t *testing.T) {
 	r.record(newChanges())
 	require.NoError(t, firstOf(r.create, r.copy, r.follow, r.reopen))
 	release := r.halt()
-	_, err := r.db.movable.move(r.open, func() error { return failed })
+	_, err := r.db.movable.move(r.open, r.allocate, func() error { return failed })
 	release()
 	require.ErrorIs(t, err, failed)
 	require.NoError(t, r.end())

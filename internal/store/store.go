@@ -212,6 +212,7 @@ func (s *Store) Close() error {
 	if s.latch.get() != nil {
 		return nil
 	}
+	_ = s.rewriting.Acquire(context.Background(), 1) // one that runs ends, because stop is closed
 	s.lessor.Stop()
 	<-s.leases.stopped
 	<-s.limits.stopped
