@@ -8,6 +8,8 @@
 //   - watches.go compares what watches send.
 //   - command.go runs commands of etcdctl on both.
 //
+// A list of requests as JSON over HTTP is sent to both, too (json_test.go).
+//
 // Other tests use etcd's client package on both: sessions, locks, elections, queues, caches.
 //
 // The tests start both servers as processes. "go test ./same -v -operations 10000 -protocols raft,iss" compares more of

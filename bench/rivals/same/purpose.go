@@ -25,10 +25,13 @@ func (p *pair) mayDiffer(r *request, got [2]answer) bool {
 // says first what is wrong with it, and orders it for a client without a user if it touches no key.
 func strangersTransaction(_ *pair, r *request, etcd, braid answer) bool {
 	txn, ok := r.message.(*pb.TxnRequest)
+	if !ok {
+		return false
+	}
 	refused := braid.code == codes.Unauthenticated.String() && r.as != root ||
 		r.as == "" && braid.text == status.Convert(rpctypes.ErrGRPCUserEmpty).Message()
 	ordered := etcd.code == "OK" && r.as == "" && !touches(txn)
-	return ok && refused && (ordered || etcd.code == codes.InvalidArgument.String())
+	return refused && (ordered || etcd.code == codes.InvalidArgument.String())
 }
 
 // touches reports whether a transaction names a key.
