@@ -37,6 +37,8 @@ func normalize(m proto.Message) {
 		for _, op := range r.Responses {
 			normalizeOp(op)
 		}
+	case *pb.DowngradeResponse:
+		r.Version = "" // etcd's is 3.0 until its leader has asked all members for theirs
 	case *pb.MemberListResponse:
 		r.Members = nil
 	}
