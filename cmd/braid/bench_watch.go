@@ -19,7 +19,7 @@ other in alternating rounds, in phases:
 
   no watches      the puts alone
   watches         with --watchers watches of prefixes, which are read
-  one stalled     with as many, one of which watches all keys and is not read before the puts end
+  one stalled     with as many; one of them watches all keys and is not read before the puts end
   catching up     with --history N: watches that start at old revisions, after N puts and while
                   puts go on. Half of them start before the first half of the history is
                   compacted, the others after it

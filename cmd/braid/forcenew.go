@@ -86,7 +86,7 @@ func readForced(dir string) (*forced, error) {
 }
 
 // prepareForced makes the new database, and decides that the new cluster begins. It returns nil if the directory has no
-// member: such a one founds a cluster anyway.
+// member: then it founds a cluster anyway.
 func prepareForced(ctx context.Context, s *settings.Settings, logger *slog.Logger) (*forced, error) {
 	kept, found, err := readIdentity(s.DataDir)
 	if err != nil || !found {

@@ -16,7 +16,7 @@
 //   - fitting.go has the leader's fitter decide which protocol, settings and leader fit the load, and carries that out;
 //     measure.go measures this member for it, reports.go tells the others what was measured,
 //   - descriptors.go waits where the process has no descriptor left,
-//   - transfers.go measures snapshots, exchange.go sends and receives them, snapshot.go writes one for whoever asks,
+//   - transfers.go measures snapshots, exchange.go sends and receives them, snapshot.go writes one on request,
 //   - links.go connects to the transport, joiner.go answers who is to become a member,
 //   - bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies,
 //   - found.go begins a directory with a state,

@@ -209,7 +209,7 @@ func Hosts(urls []string) []string {
 	return out
 }
 
-// plainListeners returns a line for every URL to listen on for clients to which the certificate has no meaning.
+// plainListeners returns a line for every URL to listen on for clients for which the certificate has no effect.
 func (s *Settings) plainListeners() (out []string) {
 	for _, f := range s.urlFlags() {
 		if !f.shared || !f.tls.Enabled() {

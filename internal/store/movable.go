@@ -28,7 +28,7 @@ type openFile struct {
 	users sync.WaitGroup
 }
 
-// switchedHooks are hooks of which only the present file's are called: they write into what is committed.
+// switchedHooks are called for the present file alone, because they write into what is committed.
 type switchedHooks struct {
 	backend.Hooks
 	off atomic.Bool

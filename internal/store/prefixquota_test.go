@@ -98,8 +98,8 @@ func TestQuotaOfAPrefix(t *testing.T) {
 	}
 }
 
-// Whatever is applied, what is used is what the keys say: after each command, on a member that starts again, and on one
-// that installs a snapshot.
+// TestUsageFollowsTheKeys: usage equals a recount of the keys, after each command, on a member that starts again, and
+// on one that installs a snapshot.
 func TestUsageFollowsTheKeys(t *testing.T) {
 	for seed := range uint64(4) {
 		o := testOptions(t.TempDir())

@@ -14,7 +14,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// holes makes a database of which most is free.
+// holes makes a database that is mostly free.
 func holes(t *testing.T, n *node) {
 	t.Helper()
 	for i := range 60 {
