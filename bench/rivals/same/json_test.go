@@ -230,7 +230,7 @@ func (r *jsonRequest) plain(line string, token *string) string {
 	if err != nil {
 		return err.Error()
 	}
-	return string(data)
+	return strings.ReplaceAll(string(data), "\u00a0", " ") // texts of package proto have either, by the program's build
 }
 
 // hide replaces the values of fields.

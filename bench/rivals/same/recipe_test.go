@@ -171,6 +171,9 @@ func movesMoney(t *testing.T, clients []*clientv3.Client) {
 		_, err := clients[0].Put(t.Context(), account(i), strconv.Itoa(each))
 		require.NoError(t, err)
 	}
+	for _, c := range clients { // reads of one revision are by what its member has
+		require.Equal(t, strconv.Itoa(each), valueOf(t, c, account(accounts-1)))
+	}
 	levels := []concurrency.Isolation{
 		concurrency.SerializableSnapshot, concurrency.Serializable, concurrency.RepeatableReads,
 	}
