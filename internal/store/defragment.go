@@ -80,6 +80,7 @@ type rewriting struct {
 	alone bool
 
 	name string    // of the new file; "": there is none, or it is in place
+	read *os.File  // the new file, for reading its pages
 	file *bolt.DB  // while it is filled
 	open *openFile // then
 	room int64     // bytes that are allocated for it, and not written yet
@@ -135,8 +136,11 @@ func (r *rewriting) record(c *changes) {
 	b.changes = c
 }
 
-// end removes what is left.
+// end removes what is left. A store that failed is left as it is: its locks may be held forever.
 func (r *rewriting) end() (err error) {
+	if r.s.latch.get() != nil {
+		return nil
+	}
 	r.record(nil)
 	if r.file != nil {
 		err = r.file.Close()
@@ -145,7 +149,7 @@ func (r *rewriting) end() (err error) {
 		err = r.open.close()
 	}
 	if r.name != "" {
-		err = errors.Join(err, os.Remove(r.name))
+		err = errors.Join(err, r.read.Close(), os.Remove(r.name))
 	}
 	return err
 }
@@ -155,11 +159,11 @@ func (r *rewriting) create() error {
 	if err != nil {
 		return err
 	}
-	r.name = f.Name()
+	r.name, r.read = f.Name(), f
 	r.file, err = bolt.Open(r.name, 0o600, &bolt.Options{
 		Timeout: openTimeout, NoSync: r.s.opts.NoSync, NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
 	})
-	return errors.Join(err, f.Close())
+	return err
 }
 
 // copy copies everything that a view of the database has.
@@ -307,13 +311,34 @@ func (r *rewriting) reopen() error {
 		return &SpaceError{Op: "defragment", Need: need, Free: freeBytes(r.s.opts.Dir)}
 	}
 	// A failure here is not one of the store.
-	return newLatch(r.s.opts.Dir, r.s.lg, nil).guard(func() error {
+	err = newLatch(r.s.opts.Dir, r.s.lg, nil).guard(func() error {
 		open, err := r.db.open(r.name)
 		if err == nil {
 			r.open = open
 		}
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return r.same()
+}
+
+// same returns an error if the new file's name is not that of the file that was filled: opening creates an empty file
+// where there is none.
+func (r *rewriting) same() error {
+	filled, err := r.read.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Stat(r.name)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(filled, named) {
+		return fmt.Errorf("store: defragment: the new file %s was removed meanwhile", r.name)
+	}
+	return nil
 }
 
 // exchange puts the new file in the place of the old one, while everything else is halted.
@@ -336,7 +361,8 @@ func (r *rewriting) exchange() error {
 		r.db.space.Moved()
 		_ = r.db.space.Reserve()                 // the next command waits for space if there is none
 		s.closing.Go(func() { _ = old.close() }) // its file is gone already
-		return s.short.wait("defragmenting", func() error { return r.db.guarded.Reopen(s.opts.path()) })
+		r.db.guarded.Reopened(r.read)
+		return nil
 	})
 }
 

@@ -144,3 +144,24 @@ func TestASignalDoesNotEndTheProtection(t *testing.T) {
 	require.GreaterOrEqual(t, calls, 3)
 	require.Less(t, n.database().space.Allocated, int64(1<<40))
 }
+
+// TestDefragmentWithoutDescriptors: once the new file is in place, nothing is opened that may fail.
+func TestDefragmentWithoutDescriptors(t *testing.T) {
+	n, control := openTemp(t), openTemp(t)
+	holes(t, n)
+	holes(t, control)
+	r := rewriting{s: n.Store, db: n.database()}
+	r.record(newChanges())
+	require.NoError(t, firstOf(r.create, r.copy, r.follow, r.reopen))
+	give := takeDescriptors(t, 1)
+	n.Interrupt()
+	release := r.halt()
+	err := r.exchange()
+	release()
+	give()
+	require.NoError(t, err)
+	require.NoError(t, r.end())
+	change(t, n, 0)
+	change(t, control, 0)
+	equalStores(t, control, n)
+}

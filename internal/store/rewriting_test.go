@@ -168,7 +168,7 @@ func crashes(t *testing.T, alone bool) {
 	require.NoError(t, old.close())
 	r.open, r.name = nil, ""
 	require.NoError(t, r.end())
-	require.NoError(t, r.db.guarded.Reopen(o.path()))
+	r.db.guarded.Reopened(r.read)
 	write()
 	require.NoError(t, crash())
 	equalStores(t, control, n)
@@ -217,4 +217,35 @@ func TestChangesAreBounded(t *testing.T) {
 	require.Zero(t, c.bytes)
 	c.add(refsBucket, key)
 	require.Empty(t, c.keys)
+}
+
+// TestNewFileIsRemoved: a new file that is removed meanwhile, as another process's start does, is not replaced by an
+// empty one.
+func TestNewFileIsRemoved(t *testing.T) {
+	n, control := openTemp(t), openTemp(t)
+	holes(t, n)
+	holes(t, control)
+	r := rewriting{s: n.Store, db: n.database()}
+	r.record(newChanges())
+	require.NoError(t, firstOf(r.create, r.copy, r.follow))
+	_, err := Open(testOptions(n.opts.Dir))
+	require.ErrorContains(t, err, "in use")
+	require.ErrorContains(t, r.reopen(), "removed")
+	require.NoError(t, r.end())
+	change(t, n, 0)
+	change(t, control, 0)
+	equalStores(t, control, n)
+}
+
+// TestDefragmentationEndsWithTheStore: it does not wait for locks that a store that failed never releases.
+func TestDefragmentationEndsWithTheStore(t *testing.T) {
+	n := openTemp(t)
+	r := rewriting{s: n.Store, db: n.database()}
+	r.record(newChanges())
+	require.NoError(t, r.create())
+	n.latch.fail(&FatalError{Dir: n.opts.Dir, Op: "commit"})
+	r.db.movable.batch.mu.Lock()
+	ended := make(chan error, 1)
+	go func() { ended <- r.end() }()
+	require.NoError(t, within(t, ended))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"sync/atomic"
 
@@ -73,15 +72,10 @@ func (g *Guarded) Close() (err error) {
 	return g.Backend.Close()
 }
 
-// Reopen opens the file that replaced the database's own.
-func (g *Guarded) Reopen(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	old := g.File
+// Reopened records that another file, which is open as f, replaced the database's own. No view is open.
+func (g *Guarded) Reopened(f DatabaseFile) {
+	_ = g.File.Close() // it was only read
 	g.File = f
-	return old.Close()
 }
 
 func (g *Guarded) report(err error) {
