@@ -99,25 +99,32 @@ func (s *Store) PrefixQuotas() []PrefixUsage {
 
 // load counts what is used of the quotas of a database.
 func (p *prefixQuotas) load(be backend.Backend, kv mvcc.ReadView) error {
-	tx := be.ReadTx()
-	tx.RLock()
-	_, values := tx.UnsafeRange(schema.Meta, prefixQuotasKey, nil, 1)
-	tx.RUnlock()
-	var quotas []PrefixQuota
-	if len(values) > 0 {
-		if err := json.Unmarshal(values[0], &quotas); err != nil {
-			return fmt.Errorf("quotas of prefixes: %w", err)
-		}
+	quotas, err := readPrefixQuotas(be)
+	if err != nil {
+		return err
 	}
 	all := make([]PrefixUsage, len(quotas))
 	for i, q := range quotas {
-		var err error
 		if all[i], err = count(q, kv); err != nil {
 			return err
 		}
 	}
 	p.set(all)
 	return nil
+}
+
+func readPrefixQuotas(be backend.Backend) (quotas []PrefixQuota, err error) {
+	tx := be.ReadTx()
+	tx.RLock()
+	defer tx.RUnlock() // values are in the map of the file
+	_, values := tx.UnsafeRange(schema.Meta, prefixQuotasKey, nil, 1)
+	if len(values) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(values[0], &quotas); err != nil {
+		return nil, fmt.Errorf("quotas of prefixes: %w", err)
+	}
+	return quotas, nil
 }
 
 func (p *prefixQuotas) set(all []PrefixUsage) {
