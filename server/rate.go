@@ -54,6 +54,9 @@ func (l RateLimit) limiter() *rate.Limiter {
 // mostUsers bounds the users with limiters of their own by the limit of "*".
 const mostUsers = 10_000
 
+// mostCounted is how often one request counts at most.
+const mostCounted = 10_000
+
 // rates has the limiters. It is safe for concurrent use.
 type rates struct {
 	rights   *store.Rights
@@ -62,7 +65,9 @@ type rates struct {
 	others   RateLimit    // of each other user; PerSecond 0: none
 	refused  atomic.Int64 // requests
 
-	mu sync.Mutex
+	// taking is held while a request is counted: a limiter takes a reservation back only if none was made since.
+	taking sync.Mutex
+	mu     sync.Mutex
 	// other are the users among them that sent requests.
 	other map[string]*rate.Limiter
 }
@@ -93,39 +98,62 @@ func newRates(users, prefixes []RateLimit, rights *store.Rights) *rates {
 	return r
 }
 
+// counted is how often a request counts for a limit.
+type counted struct {
+	limiter  *rate.Limiter
+	n        int
+	kind, of string
+}
+
 // take counts a request, or refuses it: nothing happened then, and a retry is safe. A request that is refused for its
 // rights later does not count, so those who have none cannot use up what others may do. nil limits nothing.
 func (r *rates) take(ctx context.Context, req any) error {
 	if r == nil {
 		return nil
 	}
-	now, taken := time.Now(), []*rate.Reservation(nil)
-	try := func(limiter *rate.Limiter, n int, kind, of string) error {
-		if limiter == nil || n == 0 {
+	var all []counted
+	for _, p := range r.prefixes {
+		n := p.count(req)
+		if n > 0 && r.rights.MayApply(ctx, &pb.InternalRaftRequest{Txn: asTxn(req)}) != nil {
 			return nil
 		}
-		t := limiter.ReserveN(now, min(n, limiter.Burst()))
+		if n > 0 {
+			all = append(all, counted{p.limiter, n, "prefix", p.prefix})
+		}
+	}
+	user := r.user(ctx)
+	if l := r.of(user); l != nil {
+		all = append(all, counted{l, operations(req), "user", user})
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return r.takeAll(all)
+}
+
+// takeAll counts a request for all of its limits or none. What it counts beyond a burst delays those that come later.
+func (r *rates) takeAll(all []counted) error {
+	r.taking.Lock()
+	defer r.taking.Unlock()
+	now, taken := time.Now(), make([]*rate.Reservation, 0, len(all))
+	for _, c := range all {
+		t := c.limiter.ReserveN(now, min(c.n, c.limiter.Burst()))
 		taken = append(taken, t)
 		if wait := t.DelayFrom(now); wait > 0 {
 			for _, t := range taken {
 				t.CancelAt(now)
 			}
 			r.refused.Add(1)
-			return tooMany(kind, of, wait)
-		}
-		return nil
-	}
-	for _, p := range r.prefixes {
-		n := p.count(req)
-		if n > 0 && r.rights.MayApply(ctx, &pb.InternalRaftRequest{Txn: asTxn(req)}) != nil {
-			return nil
-		}
-		if err := try(p.limiter, n, "prefix", p.prefix); err != nil {
-			return err
+			return tooMany(c.kind, c.of, wait)
 		}
 	}
-	user := r.user(ctx)
-	return try(r.of(user), operations(req), "user", user)
+	for _, c := range all {
+		burst := c.limiter.Burst()
+		for rest := min(c.n, mostCounted) - burst; rest > 0; rest -= burst {
+			c.limiter.ReserveN(now, min(rest, burst))
+		}
+	}
+	return nil
 }
 
 // refusals is how many requests were refused.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -107,4 +108,36 @@ func TestRateOfAPrefix(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.kvClient().Put(withLogin(ctx, login.Token), &pb.PutRequest{Key: []byte("x/1")})
 	requireRefused(t, err, "prefix", "x/")
+}
+
+// Refused requests take nothing from those that may come, however many are refused at a time.
+func TestRefusalsAtTheSameTimeCountForNothing(t *testing.T) {
+	f := start(t, func(c *Config) { c.PrefixRates = []RateLimit{{"x/", hourly}} })
+	ctx := testContext(t)
+	limiter := f.rates.prefixes[0].limiter
+	require.NoError(t, f.rates.take(ctx, &pb.PutRequest{Key: []byte("x/1")}))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 10_000 {
+				if f.rates.take(ctx, &pb.PutRequest{Key: []byte("x/1")}) == nil {
+					t.Error("more than the limit")
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.InDelta(t, 0, limiter.Tokens(), 0.1)
+}
+
+// A transaction counts with all of its operations, even if these are more than are taken at once.
+func TestALargeTransactionDelaysLaterOnes(t *testing.T) {
+	f := start(t, func(c *Config) { c.PrefixRates = []RateLimit{{"x/", 1}} })
+	large := &pb.TxnRequest{}
+	for range 100 {
+		large.Success = append(large.Success, put("x/1", "v"))
+	}
+	require.NoError(t, f.rates.take(testContext(t), large))
+	require.InDelta(t, -99, f.rates.prefixes[0].limiter.Tokens(), 1)
+	requireRefused(t, f.rates.take(testContext(t), &pb.PutRequest{Key: []byte("x/1")}), "prefix", "x/")
 }
