@@ -4,9 +4,12 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"google.golang.org/grpc/status"
 )
 
 // bodyStep is how many bytes of a body are read at a time, and at most before memory for more is acquired.
@@ -218,6 +221,21 @@ func (b *callBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// connOf adds a connection for the calls of a request to the HTTP server. The caller calls its closed.
+func (in *intake) connOf(r *http.Request) *meteredConn {
+	conn := &meteredConn{in: in, calls: map[uint32]*call{}}
+	in.add(conn, remoteOf(r))
+	return conn
+}
+
+// refuseCall answers a gRPC call with an error.
+func refuseCall(w http.ResponseWriter, err error) {
+	s := status.Convert(err)
+	w.Header().Set("Content-Type", "application/grpc")
+	w.Header().Set("Grpc-Status", strconv.Itoa(int(s.Code())))
+	w.Header().Set("Grpc-Message", s.Message()) // of printable ASCII
+}
+
 // serveCall serves a gRPC call that the HTTP server accepted.
 func (e *endpoints) serveCall(w http.ResponseWriter, r *http.Request) {
 	unary, known := e.unary[r.URL.Path]
@@ -225,12 +243,11 @@ func (e *endpoints) serveCall(w http.ResponseWriter, r *http.Request) {
 		e.grpc.ServeHTTP(w, r)
 		return
 	}
-	conn := &meteredConn{in: e.intake, calls: map[uint32]*call{}}
-	e.intake.add(conn, remoteOf(r))
+	conn := e.intake.connOf(r)
 	defer conn.closed()
 	ctx, err := conn.begin(r.Context(), unary)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		refuseCall(w, err)
 		return
 	}
 	c := ctx.(*call)

@@ -406,11 +406,12 @@ func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 			i grpc.UnaryServerInterceptor) (any, error) {
 			c, ok := ctx.Value(callKey{}).(*call)
 			if !ok {
-				from := clientIn(ctx)
-				if err := r.s.intake.begin(from); err != nil {
-					return nil, err
+				if conn := connIn(ctx); conn != nil { // countJSON counts those of the gateway
+					if err := r.s.intake.begin(conn.from); err != nil {
+						return nil, err
+					}
+					defer r.s.intake.end(conn.from)
 				}
-				defer r.s.intake.end(from)
 				return handler(srv, ctx, decode, i)
 			}
 			if err := c.start(); err != nil {

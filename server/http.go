@@ -60,9 +60,25 @@ func (s *Server) clientRoutes() []route {
 	routes = append(routes, s.debugRoutes()...)
 	if s.gateway.mux != nil {
 		calls := http.MaxBytesHandler(s.gateway.mux, int64(2*s.cfg.MaxRequestBytes+frameOverhead)) // base64
-		routes = append(routes, route{"/v3/", calls})
+		routes = append(routes, route{"/v3/", s.countJSON(calls)})
 	}
 	return routes
+}
+
+// countJSON counts calls that come as JSON as those of their clients. The gateway makes them over a connection of its
+// own.
+func (s *Server) countJSON(calls http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn := s.intake.connOf(r)
+		defer conn.closed()
+		if err := s.intake.begin(conn.from); err != nil {
+			_, outbound := gw.MarshalerForRequest(s.gateway.mux, r)
+			gw.HTTPError(r.Context(), s.gateway.mux, outbound, w, r, err)
+			return
+		}
+		defer s.intake.end(conn.from)
+		calls.ServeHTTP(w, r)
+	})
 }
 
 // newHTTP makes the HTTP server of clients: everything that is not gRPC.

@@ -177,12 +177,20 @@ func clientNamed(ctx context.Context) string {
 
 // clientIn is the client of a call that came over a connection of its own; else nil.
 func clientIn(ctx context.Context) *client {
+	if conn := connIn(ctx); conn != nil {
+		return conn.from
+	}
+	return nil
+}
+
+// connIn is the connection of a call's client; nil: the gateway makes the call.
+func connIn(ctx context.Context) *meteredConn {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
-		return c.conn.from
+		return c.conn
 	}
 	if p, ok := peer.FromContext(ctx); ok {
 		if addr, ok := p.Addr.(*meteredAddr); ok {
-			return addr.conn.from
+			return addr.conn
 		}
 	}
 	return nil

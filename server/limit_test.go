@@ -4,8 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -192,4 +195,46 @@ func TestRequestsOfOneClient(t *testing.T) {
 	stop()
 	eventually(t, "its requests to be taken again", func() bool { return put() == nil })
 	require.Positive(t, f.measured().RefusedRequests)
+}
+
+// TestJSONCountsForItsClient: what a client asks for as JSON counts, as its other calls do.
+func TestJSONCountsForItsClient(t *testing.T) {
+	f := start(t, func(c *Config) { c.MaxRequestsPerClient = 1 })
+	from := func(ip string) *http.Client {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
+		web := &http.Transport{DialContext: dialer.DialContext}
+		t.Cleanup(web.CloseIdleConnections)
+		return &http.Client{Transport: web}
+	}
+	watching, stop := context.WithCancel(testContext(t))
+	defer stop()
+	r, err := http.NewRequestWithContext(watching, http.MethodPost, "http://"+f.addr+"/v3/watch",
+		strings.NewReader(`{"create_request":{"key":"aw=="}}`))
+	require.NoError(t, err)
+	watch, err := from("127.0.0.2").Do(r)
+	require.NoError(t, err)
+	defer watch.Body.Close()
+	require.Equal(t, http.StatusOK, watch.StatusCode)
+	get := func(ip string) (int, string) {
+		return do(t, from(ip), http.MethodPost, "http://"+f.addr+"/v3/kv/range", strings.NewReader(`{"key":"aw=="}`))
+	}
+	code, body := get("127.0.0.2")
+	require.Equal(t, http.StatusTooManyRequests, code)
+	require.Contains(t, body, rpctypes.ErrTooManyRequests.Error())
+	code, body = get("127.0.0.3")
+	require.Equal(t, http.StatusOK, code, body)
+	stop()
+	eventually(t, "its requests to be taken again", func() bool {
+		code, _ := get("127.0.0.2")
+		return code == http.StatusOK
+	})
+}
+
+// TestARefusedCallOverHTTP: a call that the HTTP server accepted is refused as others are.
+func TestARefusedCallOverHTTP(t *testing.T) {
+	w := httptest.NewRecorder()
+	refuseCall(w, rpctypes.ErrGRPCRequestTooManyRequests)
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Equal(t, "8", w.Header().Get("Grpc-Status"))
+	require.Equal(t, rpctypes.ErrorDesc(rpctypes.ErrGRPCRequestTooManyRequests), w.Header().Get("Grpc-Message"))
 }
