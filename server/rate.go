@@ -19,6 +19,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	epb "go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
+	lpb "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 
 	"github.com/braidlog/braid/internal/store"
 )
@@ -110,6 +112,9 @@ type counted struct {
 func (r *rates) take(ctx context.Context, req any) error {
 	if r == nil {
 		return nil
+	}
+	if key := written(req); len(key) > 0 {
+		req = &pb.PutRequest{Key: key}
 	}
 	var all []counted
 	for _, p := range r.prefixes {
@@ -207,6 +212,25 @@ func tooMany(kind, of string, wait time.Duration) error {
 		return s.Err()
 	}
 	return detailed.Err()
+}
+
+// written is the key that a call for a lock or an election writes, or the beginning of it; "": the request is another
+// one.
+func written(req any) []byte {
+	inside := func(name []byte) []byte { return append(bytes.Clone(name), '/') }
+	switch r := req.(type) {
+	case *lpb.LockRequest:
+		return inside(r.Name)
+	case *lpb.UnlockRequest:
+		return r.Key
+	case *epb.CampaignRequest:
+		return inside(r.Name)
+	case *epb.ProclaimRequest:
+		return r.Leader.GetKey()
+	case *epb.ResignRequest:
+		return r.Leader.GetKey()
+	}
+	return nil
 }
 
 // asTxn is a transaction that needs the rights of a request for keys.

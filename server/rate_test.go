@@ -12,6 +12,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	epb "go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
+	lpb "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 )
 
 func TestParseRateLimit(t *testing.T) {
@@ -140,4 +142,20 @@ func TestALargeTransactionDelaysLaterOnes(t *testing.T) {
 	require.NoError(t, f.rates.take(testContext(t), large))
 	require.InDelta(t, -99, f.rates.prefixes[0].limiter.Tokens(), 1)
 	requireRefused(t, f.rates.take(testContext(t), &pb.PutRequest{Key: []byte("x/1")}), "prefix", "x/")
+}
+
+// Locks and elections write keys, too.
+func TestLocksAndElectionsCountForAPrefix(t *testing.T) {
+	leader := &epb.LeaderKey{Key: []byte("x/e/1")}
+	for _, req := range []any{
+		&lpb.LockRequest{Name: []byte("x")}, &lpb.LockRequest{Name: []byte("x/l")}, &lpb.UnlockRequest{Key: []byte("x/l/1")},
+		&epb.CampaignRequest{Name: []byte("x/e")}, &epb.ProclaimRequest{Leader: leader}, &epb.ResignRequest{Leader: leader},
+	} {
+		f := start(t, func(c *Config) { c.PrefixRates = []RateLimit{{"x/", hourly}} })
+		require.NoError(t, f.rates.take(testContext(t), &lpb.LockRequest{Name: []byte("other")}))
+		require.NoError(t, f.rates.take(testContext(t), req))
+		requireRefused(t, f.rates.take(testContext(t), &pb.PutRequest{Key: []byte("x/1")}), "prefix", "x/")
+	}
+	require.NoError(t, start(t, func(c *Config) { c.PrefixRates = []RateLimit{{"x/", hourly}} }).
+		rates.take(testContext(t), &epb.ProclaimRequest{}))
 }
