@@ -145,8 +145,8 @@ func completeForced(dir string) error {
 				return err
 			}
 		}
-		if err := durable.SyncDir(vfs.OS, before); err != nil {
-			return err
+		if err := errors.Join(durable.SyncDir(vfs.OS, before), durable.SyncDir(vfs.OS, dir)); err != nil {
+			return err // the new database must not be found together with the former log
 		}
 		if err := os.Rename(made, filepath.Join(dir, storeDir)); err != nil {
 			return err
