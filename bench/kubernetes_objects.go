@@ -200,8 +200,8 @@ func (r *kubernetesRun) list(ctx context.Context, prefix string, pages *operatio
 		req.Key = append(append([]byte(nil), resp.Kvs[len(resp.Kvs)-1].Key...), 0)
 	}
 	if left != 0 {
-		return fmt.Errorf("%w: %s at revision %d: %d keys differ from the count", errIncompleteList, prefix, req.Revision,
-			left)
+		return fmt.Errorf("%w: %s at revision %d: %d keys differ from the count",
+			errIncompleteList, prefix, req.Revision, left)
 	}
 	return nil
 }

@@ -66,7 +66,8 @@ func (r *kubernetesRun) result(violations []string) *KubernetesResult {
 		h := w.delay.merged()
 		out.Watches = append(out.Watches, KubernetesWatch{w.resource, float64(h.TotalCount()) / seconds, latencyOf(h)})
 		if n := w.incomplete.Load(); n > 0 {
-			out.Violations = append(out.Violations, fmt.Sprintf("%d events of %s lack the previous value", n, w.resource))
+			out.Violations = append(out.Violations,
+				fmt.Sprintf("%d events of %s lack the previous value", n, w.resource))
 		}
 	}
 	if e := r.lastErr.Load(); e != nil {
@@ -113,7 +114,9 @@ func medianKubernetesResult(runs []*KubernetesResult) *KubernetesResult {
 		m.Watches = append(m.Watches, KubernetesWatch{runs[0].Watches[i].Resource, f.ThroughputPS, f.LatencyMS})
 	}
 	m.MemoryMB = medianEach(runs, func(r *KubernetesResult) []float64 { return r.MemoryMB })
-	shares := medianEach(runs, func(r *KubernetesResult) []float64 { return []float64{r.StolenPercent, r.OthersPercent} })
+	shares := medianEach(runs, func(r *KubernetesResult) []float64 {
+		return []float64{r.StolenPercent, r.OthersPercent}
+	})
 	m.StolenPercent, m.OthersPercent = shares[0], shares[1]
 	for _, r := range runs {
 		m.Violations = append(m.Violations, r.Violations...)

@@ -75,7 +75,8 @@ func TestKVConfigValidate(t *testing.T) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 	}
-	contest := KVContestConfig{Contest: Contest{Servers: []string{"raft", "zookeeper"}, Nodes: 3, Rounds: 1}, Load: good}
+	servers := Contest{Servers: []string{"raft", "zookeeper"}, Nodes: 3, Rounds: 1}
+	contest := KVContestConfig{Contest: servers, Load: good}
 	if err := contest.Validate(); err == nil || !strings.Contains(err.Error(), `unknown server "zookeeper"`) {
 		t.Errorf("error %v", err)
 	}

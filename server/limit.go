@@ -156,7 +156,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// wait counts a connection of a client when there is room for it. Errors: errTooMany, net.ErrClosed.
+// wait waits until a connection of a client is below the limit, and counts it. Errors: errTooMany, net.ErrClosed.
 func (l *limitedListener) wait(client string) error {
 	for {
 		full, err := l.limit.enter(client)

@@ -159,8 +159,8 @@ func proposeSpaceAs[R proto.Message](ctx context.Context, s *Server, r *pb.Inter
 	return proposeAs[R](ctx, s, r, o)
 }
 
-// checkSpace refuses a request for which there is no space. Quotas of prefixes depend on keys, of which this member may
-// not know yet that they were deleted: such a refusal counts only behind a barrier.
+// checkSpace refuses a request that exceeds a quota. This member may lag behind deletions, so before it refuses a
+// request for the quota of a prefix, it checks again behind a read barrier.
 func (s *Server) checkSpace(ctx context.Context, r *pb.InternalRaftRequest) error {
 	err := s.store.CheckQuota(r)
 	if errors.As(err, new(*store.PrefixQuotaError)) {

@@ -94,12 +94,8 @@ func runContest(cmd *cobra.Command, f *contestFlags, c *bench.Contest, show *fun
 	if result == nil {
 		return err
 	}
-	if f.json {
-		if err := bench.WriteJSON(cmd.OutOrStdout(), result); err != nil {
-			return err
-		}
-	} else {
-		result.WriteText(cmd.OutOrStdout())
+	if err := printResult(cmd.OutOrStdout(), f.json, result); err != nil {
+		return err
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -107,5 +103,14 @@ func runContest(cmd *cobra.Command, f *contestFlags, c *bench.Contest, show *fun
 	if v := result.Violation(); v != "" {
 		return fmt.Errorf("the servers did not keep their promises: %s", v)
 	}
+	return nil
+}
+
+// printResult prints a result for programs or for people.
+func printResult(w io.Writer, asJSON bool, result interface{ WriteText(io.Writer) }) error {
+	if asJSON {
+		return bench.WriteJSON(w, result)
+	}
+	result.WriteText(w)
 	return nil
 }

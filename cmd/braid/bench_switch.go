@@ -150,12 +150,8 @@ func (f *benchSwitchFlags) run(cmd *cobra.Command) error {
 	if result == nil {
 		return err
 	}
-	if f.json {
-		if err := bench.WriteJSON(cmd.OutOrStdout(), result); err != nil {
-			return err
-		}
-	} else {
-		result.WriteText(cmd.OutOrStdout())
+	if err := printResult(cmd.OutOrStdout(), f.json, result); err != nil {
+		return err
 	}
 	switch {
 	case err != nil && !errors.Is(err, context.Canceled):

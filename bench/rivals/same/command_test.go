@@ -110,7 +110,8 @@ var ofClusters = []command{
 	{line: "endpoint status", hides: hides(sizes, numbers)},
 	{line: "member list", keep: map[string]*regexp.Regexp{"OWN": ownID, "OTHER": otherID}, anyOrder: true},
 	{line: "member list -w fields", hides: hides(numbers)},
-	{line: "member add m9 --peer-urls http://127.0.0.1:1 --learner", keep: keeps("NEW", memberID), hides: hides(joined)},
+	{line: "member add m9 --peer-urls http://127.0.0.1:1 --learner",
+		keep: keeps("NEW", memberID), hides: hides(joined)},
 	{line: "member add m9 --peer-urls http://127.0.0.1:1 --learner", hides: hides(twice)},
 	{line: "member promote $NEW"},
 	{line: "member promote $OWN"},
@@ -244,7 +245,8 @@ func TestMirror(t *testing.T) {
 	}
 	for prefix, way := range map[string][2]string{"out/": {etcd, braid}, "in/": {braid, etcd}} {
 		ctl(way[0], "put", prefix+"before", "x")
-		mirror := exec.CommandContext(t.Context(), own, "ctl", "--endpoints", way[0], mirrors, "--prefix", prefix, way[1])
+		args := []string{"ctl", "--endpoints", way[0], mirrors, "--prefix", prefix, way[1]}
+		mirror := exec.CommandContext(t.Context(), own, args...)
 		require.NoError(t, mirror.Start())
 		copied := func(key, value string) {
 			is := func() bool { return ctl(way[1], "get", prefix+key) == value }

@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// count adds the commands of a settled batch to the load. The arrival time of a command is that of the first command of
-// its batch. Failed and withdrawn commands are left out.
+// count adds the commands of a batch that has its results to the load. The arrival time of a command is that of the
+// first command of its batch. Failed and withdrawn commands are left out.
 func count(l *fit.Load, now time.Duration, b *Batch) {
 	n := uint64(b.left())
 	if b.failed != nil || n == 0 {

@@ -71,7 +71,7 @@ func (p *Proposals) reserve(cost int64) error {
 	return nil
 }
 
-// Settled adds a batch to the load when its result is known, releases its bytes, and marks its numbers as settled.
+// Settled is called when a batch has its results: it adds them to the load, releases bytes, and settles the numbers.
 func (p *Proposals) Settled(now time.Duration, b *Batch) {
 	count(&p.Asked, now, b)
 	if p.last.Batch == b {

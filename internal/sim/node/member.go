@@ -335,7 +335,7 @@ func (m *Member) syncTime() time.Duration {
 	return d
 }
 
-// settled adds a batch to the load when its result is known, and releases its share of the limit on proposals.
+// settled is called when a batch has its results: it adds them to the load, and releases bytes of proposals.
 func (m *Member) settled(b *intake.Batch) { m.Proposals.Settled(m.Clock(), b) }
 
 // LeadsAny reports whether the member believes that it leads some instance.
