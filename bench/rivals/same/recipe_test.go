@@ -420,6 +420,10 @@ func names(t *testing.T, clients []*clientv3.Client) {
 	require.Equal(t, "127.0.0.1:1", update[0].Endpoint.Addr)
 	other, err := endpoints.NewManager(clients[1], "service")
 	require.NoError(t, err)
+	// List reads serializably, so that the member of clients[1] may not have applied the addition yet; a linearizable
+	// read makes it wait.
+	_, err = clients[1].Get(t.Context(), "service/a")
+	require.NoError(t, err)
 	list, err := other.List(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1)
