@@ -7,7 +7,7 @@ func With(p Protocol, settings ...string) Protocol {
 	}
 	name, v, err := p.chosen()
 	if err != nil {
-		return named{name, v, err}
+		return named{name: name, values: v, err: err}
 	}
 	return Named(name, append(v.Texts(), settings...)...)
 }

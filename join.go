@@ -100,11 +100,12 @@ func (o *Options) follow(found *Running) error {
 		return nil
 	}
 	name, v, err := o.chosen()
+	free := o.unnamed()
 	if found.Kind.IsZero() {
-		o.Protocol = named{name, common.Instances.Set(v, found.Begun), err}
+		o.Protocol = named{name, common.Instances.Set(v, found.Begun), err, free}
 		return nil
 	}
-	o.Protocol = joining{named{name, v, err}, replica.Born{Kind: found.Kind, Instances: found.Begun,
+	o.Protocol = joining{named{name, v, err, free}, replica.Born{Kind: found.Kind, Instances: found.Begun,
 		Sealed: found.Sealed}}
 	return nil
 }

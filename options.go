@@ -50,7 +50,7 @@ type Options struct {
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	TLS  TLS // between members
 
-	// Protocol is how the members agree on the log, with its settings; nil: [Raft].
+	// Protocol is how the members agree on the log, with its settings; nil: as Named(""), [Raft] for a new log.
 	Protocol Protocol
 
 	Heartbeat time.Duration `setting:"heartbeat-interval"` // default 100 ms, at least 1 ms
@@ -221,22 +221,23 @@ func logKindOf(c *registry.Choice) LogKind {
 }
 
 // ofLog is the choice for the log of the member's directory, or for that of the cluster that it joins: how that began
-// counts, and not what the options name, if both are of one core and the log has a profile, or if the log was sealed.
+// counts, and not what the options name, if both are of one core and the log has a profile, if the log was sealed, or
+// if the options name no protocol.
 func (o *Options) ofLog(given *registry.Choice) (registry.Choice, error) {
 	flags, guess := logKindOf(given), registry.NewGuess()
 	born := replica.Born{}
 	var err error
 	if j, ok := o.Protocol.(joining); ok {
-		if born = j.born; !born.Sealed && born.Kind != flags && !born.Kind.Shares(flags, guess.Core) {
-			return *given, badOption("Protocol", "is %s, and the cluster that this member is to join has a log of %s",
-				flags, born.Kind)
-		}
+		born = j.born
 	} else if o.Dir != "" {
-		born, err = replica.BornAs(o.files(), o.Dir, flags, guess)
+		born, err = replica.BornAs(o.files(), o.Dir, flags, guess, o.unnamed())
 	}
 	kind := born.Kind
+	other := !kind.IsZero() && kind != flags && !kind.Shares(flags, guess.Core)
 	switch {
-	case err == nil && born.Sealed:
+	case err == nil && other && !born.Sealed && !o.unnamed():
+		return *given, badOption("Protocol", "is %s, and the cluster that this member is to join has a log of %s", flags, kind)
+	case err == nil && (born.Sealed || other):
 		fixed := map[string]string{quorum.Setting.Name: born.Quorums, "epochs": born.Epochs}
 		return given.Began(kind.Core, kind.Order, born.Instances, fixed)
 	case err != nil || !kind.Shares(flags, guess.Core):
@@ -251,7 +252,7 @@ func (c *config) began() (all []replica.Overruled) {
 	if c.given.Core != c.choice.Core {
 		from += " before a seal"
 	}
-	if c.given.Name != c.choice.Name {
+	if c.given.Name != c.choice.Name && !c.unnamed() {
 		all = append(all, replica.Overruled{Name: "protocol", Here: c.given.Name, Used: c.choice.Name + from})
 	}
 	if here, used := c.given.Instances(), c.choice.Instances(); here > 1 && here != used {

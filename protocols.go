@@ -1,6 +1,7 @@
 package braid
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"strings"
@@ -91,21 +92,39 @@ type ISS struct {
 func Protocols() []string { return registry.Names() }
 
 // Named returns the protocol with one of the names of [Protocols] and with settings of the form NAME=VALUE, as
-// "relays=3" or "placement=code". All settings are listed in
+// "relays=3" or "placement=code". The name "" leaves the protocol to the log: a new log is of [Raft], and a member that
+// starts again or joins uses the protocol that its log has. All settings are listed in
 // https://github.com/braidlog/braid/blob/main/docs/using/settings.md. Named is for programs with flags, and for
 // protocols that are for comparison only. [Open] refuses a name, a setting or a value that does not exist.
 //
 //	braid.Named("niagara", "instances=8", "placement=code") // as braid.Niagara{Instances: 8, Coded: &braid.CRaft{}}
 func Named(name string, settings ...string) Protocol {
 	v, err := setting.Parse(settings...)
-	return named{name, v, err}
+	return named{cmp.Or(name, defaultProtocol), v, err, name == ""}
 }
+
+// defaultProtocol is the name of the protocol of a new log whose options name none.
+const defaultProtocol = "raft"
 
 // named is what [Named] returns.
 type named struct {
 	name   string
 	values setting.Values
 	err    error // what Parse returned
+	free   bool  // no name was given
+}
+
+// unnamed reports whether the options leave the protocol to the log.
+func (o *Options) unnamed() bool {
+	switch p := o.Protocol.(type) {
+	case nil:
+		return true
+	case named:
+		return p.free
+	case joining:
+		return p.free
+	}
+	return false
 }
 
 func (p named) chosen() (string, setting.Values, error) { return p.name, p.values, p.err }

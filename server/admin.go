@@ -31,6 +31,8 @@ const (
 
 	quotasMethod   = "PrefixQuotas"
 	setQuotaMethod = "SetPrefixQuota"
+
+	replaceMethod = "Replace"
 )
 
 // adminServer is the service braid.Admin.
@@ -51,6 +53,8 @@ type adminServer interface {
 	prefixQuotas(ctx context.Context, _ *emptypb.Empty) (*structpb.Struct, error)
 	// setPrefixQuota sets a [PrefixQuota], and returns all when the change is active here.
 	setPrefixQuota(ctx context.Context, quota *structpb.Struct) (*structpb.Struct, error)
+	// replaceMember makes a [Replacement], and returns what came of it when the change is active here: [Replaced].
+	replaceMember(ctx context.Context, replacement *structpb.Struct) (*structpb.Struct, error)
 }
 
 var adminDesc = grpc.ServiceDesc{
@@ -65,6 +69,7 @@ var adminDesc = grpc.ServiceDesc{
 		adminMethod(adviseMethod, adminServer.advise),
 		adminMethod(quotasMethod, adminServer.prefixQuotas),
 		adminMethod(setQuotaMethod, adminServer.setPrefixQuota),
+		adminMethod(replaceMethod, adminServer.replaceMember),
 	},
 }
 

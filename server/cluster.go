@@ -240,14 +240,16 @@ func (c *clusterService) caughtUpHere(_ context.Context, _ *auth.AuthInfo,
 	return &pb.MemberPromoteResponse{}, nil
 }
 
-// change makes a membership change and waits until this member has it.
-func (c *clusterService) change(ctx context.Context, change braid.Change) error {
+// change makes membership changes, all at once, and waits until this member has them.
+func (c *clusterService) change(ctx context.Context, changes ...braid.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, c.s.timeout)
 	defer cancel()
-	if err := c.s.log.ChangeMembers(ctx, change); err != nil {
+	if err := c.s.log.ChangeMembers(ctx, changes...); err != nil {
 		return toStatus(err)
 	}
-	c.s.logger.Info("membership changed", "kind", int(change.Kind), "member", change.Member.ID.String())
+	for i := range changes {
+		c.s.logger.Info("membership changed", "kind", int(changes[i].Kind), "member", changes[i].Member.ID.String())
+	}
 	return nil
 }
 

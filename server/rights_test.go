@@ -94,6 +94,7 @@ func rpcs() map[string]rpc {
 		adminService + "/" + tuneMethod:    {request: new(structpb.Struct)},
 		adminService + "/" + switchMethod:  {request: new(structpb.Struct)},
 		adminService + "/" + planMethod:    {request: new(structpb.Struct)},
+		adminService + "/" + replaceMethod: {request: new(structpb.Struct)},
 		adminService + "/" + adviseMethod:  {request: new(emptypb.Empty)},
 		adminService + "/" + quotasMethod:  {request: new(emptypb.Empty)},
 		adminService + "/" + setQuotaMethod: {request: &structpb.Struct{Fields: map[string]*structpb.Value{

@@ -46,7 +46,7 @@ func (s *Server) setZones(ctx context.Context, zones *structpb.Struct) (*emptypb
 // zoneChanges are the changes of members, given by name or id, to these zones.
 func zoneChanges(members []braid.Member, zones map[string]*structpb.Value) (changes []braid.Change, err error) {
 	for key, zone := range zones {
-		i := slices.IndexFunc(members, func(m braid.Member) bool { return m.Name == key || m.ID.String() == key })
+		i := memberAt(members, key)
 		switch {
 		case i < 0:
 			return nil, fmt.Errorf("there is no member %q", key)

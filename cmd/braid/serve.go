@@ -98,9 +98,10 @@ func serve(ctx context.Context, s *settings.Settings, log io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("member %s: %w", s.Name, withProtocol(ports.Explain(err)))
 	}
-	running := len(member.Status().Instances)
+	status := member.Status()
+	running := len(status.Instances)
 	logger.Info("serving clients", "name", s.Name, "id", member.ID(), "urls", s.ListenClient,
-		"protocol", s.Protocol, "placement", s.Placement(), "code_k", s.CodeK(), "instances", running, "leaders", s.Leaders())
+		"protocol", status.Protocol, "placement", status.Placement, "instances", running)
 	if running != s.Instances() {
 		logger.Info("--instances is what a new cluster begins with, this one goes on with its own", "flag", s.Instances(),
 			"instances", running)

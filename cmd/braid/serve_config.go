@@ -188,7 +188,7 @@ func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.
 		PeerURLs: s.AdvertisePeer,
 		Dir:      filepath.Join(s.DataDir, logDir), Listen: settings.Hosts(s.ListenPeer),
 		TLS:       braid.TLS{Config: peerTLS, ByURL: s.PeerTLSByURL, Binds: s.PeerTLSBinds},
-		Protocol:  braid.Named(s.Protocol, common.Time.Except(v).Texts()...),
+		Protocol:  braid.Named(s.NamedProtocol(), common.Time.Except(v).Texts()...),
 		Heartbeat: common.Heartbeat.In(v), ElectionTimeout: common.ElectionTimeout.In(v), LeaseReads: common.LeaseReads.In(v),
 		Limits: braid.Limits{SnapshotBytes: s.SnapshotBytes, KeepLogBytes: s.KeepLogBytes, BodyCacheBytes: s.BodyCacheBytes,
 			ScrubBytesPerSecond: s.ScrubRate}, Experiment: braid.Experiment{Net: s.Net},

@@ -49,7 +49,7 @@ func TestTheLogSaysHowItBegan(t *testing.T) {
 			snapshots, err := OpenSnapshots(fs, filepath.Join("/d", snapshotDir))
 			require.NoError(t, err)
 			bornAs := func(flags member.LogKind) member.LogKind {
-				born, err := BornAs(fs, "/d", flags, former{})
+				born, err := BornAs(fs, "/d", flags, former{}, false)
 				require.NoError(t, err)
 				require.Equal(t, Born{Kind: born.Kind}, born)
 				return born.Kind
@@ -120,7 +120,7 @@ func TestASealedLogSaysHowItBegan(t *testing.T) {
 			require.NoError(t, err)
 			other := member.LogKind{Core: "iss", Order: order.KindSingle}
 			if write != nil {
-				born, err := BornAs(fs, "/d", other, former{})
+				born, err := BornAs(fs, "/d", other, former{}, false)
 				require.NoError(t, err)
 				require.Zero(t, born)
 				id, err := readIdentity(fs, "/d", 7, 1)
@@ -130,7 +130,7 @@ func TestASealedLogSaysHowItBegan(t *testing.T) {
 			}
 			require.NoError(t, o.Close())
 			for _, flags := range []member.LogKind{raft, {Core: "multi-paxos", Order: order.KindSingle}, other} {
-				born, err := BornAs(fs, "/d", flags, former{})
+				born, err := BornAs(fs, "/d", flags, former{}, false)
 				require.NoError(t, err)
 				require.Equal(t, Born{Kind: raft, Sealed: true, Quorums: "majority"}, born)
 			}

@@ -41,15 +41,16 @@ type Born struct {
 	Kind member.LogKind
 	// Instances is with how many merged instances it began; 0: it is not merged.
 	Instances int
-	// Sealed: the log may have a seal. Then flags say nothing of it, whatever core they are for. Epochs and Quorums are
-	// those with which it began, as in [Owner]; "": they are not known.
+	// Sealed: the log may have a seal. Then flags say nothing of it, whatever core they are for. Epochs and Quorums
+	// are those with which it began, as in [Owner], if flags may be of another core; "": they are not known.
 	Sealed          bool
 	Epochs, Quorums string
 }
 
 // BornAs returns how the log in a directory began, if the flags of a member do not count: they name another kind of the
-// same core, and the log has a profile, or the log may have a seal. Else the result is zero. It only reads.
-func BornAs(fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess) (b Born, err error) {
+// same core, and the log has a profile, or the log may have a seal, or any is set, so that flags may be of another core.
+// Else the result is zero. It only reads.
+func BornAs(fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess, any bool) (b Born, err error) {
 	id, err := parseIdentity(fs, dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return b, nil
@@ -61,14 +62,25 @@ func BornAs(fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess) (b 
 	case err != nil || id.Kind.IsZero():
 		return b, err
 	case id.Format >= formatSealed:
-		return Born{id.Kind, id.Begun, true, id.Epochs, cmp.Or(id.Quorums, majority)}, nil
-	case id.Kind == flags || !id.Kind.Shares(flags, g.Core) || !Founded(fs, dir):
+		return id.born(true), nil
+	case id.Kind == flags || !Founded(fs, dir):
+		return b, nil
+	case !id.Kind.Shares(flags, g.Core):
+		if any {
+			b = id.born(false)
+		}
 		return b, nil
 	}
 	if has, err := id.hasProfile(fs, dir); !has || err != nil {
 		return b, err
 	}
 	return Born{Kind: id.Kind, Instances: id.Begun}, nil
+}
+
+// born is how the log began, for flags that may be of another core.
+func (id *identity) born(sealed bool) Born {
+	return Born{Kind: id.Kind, Instances: id.Begun, Sealed: sealed, Epochs: id.Epochs,
+		Quorums: cmp.Or(id.Quorums, majority)}
 }
 
 // hasProfile reports whether the log in a directory has a profile. In a directory of an earlier version it is the log

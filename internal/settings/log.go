@@ -86,6 +86,14 @@ func (l *Log) Merges() bool {
 	return p != nil && p.Merges()
 }
 
+// NamedProtocol is the name of the protocol, if one was given; "": a log that exists keeps its own.
+func (s *Settings) NamedProtocol() string {
+	if !s.protocolGiven {
+		return ""
+	}
+	return s.Protocol
+}
+
 func (l *Log) protocol() *registry.Protocol { return registry.Find(l.Protocol) }
 
 // early reports whether commands may be answered before they are applied.

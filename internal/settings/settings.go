@@ -71,6 +71,7 @@ type Settings struct {
 	gates                   string
 	advertises              bool // AdvertiseClient was given
 	clusterGiven            bool // InitialCluster was given
+	protocolGiven           bool // --protocol, its variable or its key
 	foreign                 []*foreign
 	noted                   []string // what loading found to have no effect
 	configFile              string

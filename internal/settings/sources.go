@@ -28,6 +28,7 @@ func (s *Settings) Load(f *pflag.FlagSet, environ []string) error {
 	if err := readVariables(f, given, environ); err != nil {
 		return err
 	}
+	s.protocolGiven = given["protocol"]
 	s.noted = unknownVariables(f, environ)
 	s.complete()
 	return s.check()

@@ -47,10 +47,10 @@ func (m *Member) drawFlags(kind member.LogKind, begin *order.Cursor) {
 	}
 	failAt, powerAt := m.Disk.FailAt, m.Disk.PowerAt
 	m.Disk.FailAt, m.Disk.PowerAt = 0, 0 // as for checkDirectory
-	born, err := datadir.BornAs(m.Disk, device.Root, m.flags.kind, registry.NewGuess())
+	born, err := datadir.BornAs(m.Disk, device.Root, m.flags.kind, registry.NewGuess(), false)
 	if born.Sealed && d.Yes(0.5) { // behind a seal the flags may be of any protocol
 		m.flags.kind = member.LogKind{Core: otherCores[d.Below(len(otherCores))], Order: order.KindSingle}
-		born, err = datadir.BornAs(m.Disk, device.Root, m.flags.kind, registry.NewGuess())
+		born, err = datadir.BornAs(m.Disk, device.Root, m.flags.kind, registry.NewGuess(), false)
 	}
 	m.Disk.FailAt, m.Disk.PowerAt = failAt, powerAt
 	found, begun := born.Kind, born.Instances
