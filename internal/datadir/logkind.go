@@ -48,7 +48,7 @@ type Born struct {
 }
 
 // BornAs returns how the log in a directory began, if the flags of a member do not count: they name another kind of the
-// same core, and the log has a profile, or the log may have a seal, or any is set, so that flags may be of another core.
+// same core, and the log has a profile; the log may have a seal; or any is set, so that flags may be of another core.
 // Else the result is zero. It only reads.
 func BornAs(fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess, any bool) (b Born, err error) {
 	id, err := parseIdentity(fs, dir)
