@@ -123,7 +123,8 @@ func Start(cfg Config) (*Server, error) {
 		err = s.open()
 	}
 	if err != nil {
-		for _, listeners := range [][]net.Listener{cfg.ListenClient, cfg.ListenPlain, cfg.ListenMetrics} {
+		for _, listeners := range [][]net.Listener{cfg.ListenClient, cfg.ListenPlain, cfg.ListenMetrics,
+			cfg.Node.Listeners} {
 			closeAll(listeners)
 		}
 		return nil, err

@@ -90,6 +90,10 @@ func serve(ctx context.Context, s *settings.Settings, log io.Writer) error {
 	for _, line := range s.Ignored() {
 		logger.Warn(line)
 	}
+	if s.UnsafeNoFsync {
+		logger.Warn("--unsafe-no-fsync: nothing is durable. If this machine or its power fails, acknowledged writes are " +
+			"lost, and this member may not start again")
+	}
 	config, err := serverConfig(ctx, s, logger, newZapLogger(s, log))
 	if err != nil {
 		return err

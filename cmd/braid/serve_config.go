@@ -22,6 +22,7 @@ import (
 	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/internal/store"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/server"
 )
@@ -116,10 +117,10 @@ func limit(c *server.Config, s *settings.Settings) (err error) {
 	return err
 }
 
-// listen opens the listeners of clients, and of metrics.
+// listen opens the listeners of clients and of metrics, and those of members if other processes may share their ports.
 func listen(c *server.Config, s *settings.Settings, clientTLS *tls.Config) error {
 	clients := settings.Addresses(slices.Concat(s.ListenClient, s.ListenHTTP))
-	listeners, err := listenAll(clients)
+	listeners, err := listenAll(clients, s.ReusePort)
 	if err != nil {
 		return fmt.Errorf("listen for clients: %w", err)
 	}
@@ -132,7 +133,7 @@ func listen(c *server.Config, s *settings.Settings, clientTLS *tls.Config) error
 		}
 	}
 	metrics := settings.Addresses(s.ListenMetrics)
-	if c.ListenMetrics, err = listenAll(metrics); err != nil {
+	if c.ListenMetrics, err = listenAll(metrics, s.ReusePort); err != nil {
 		closeListeners(listeners)
 		return fmt.Errorf("listen for metrics: %w", err)
 	}
@@ -143,6 +144,14 @@ func listen(c *server.Config, s *settings.Settings, clientTLS *tls.Config) error
 			c.ListenMetrics[i] = tls.NewListener(l, http1)
 		}
 	}
+	if !s.ReusePort {
+		return nil // the log listens
+	}
+	if c.Node.Listeners, err = listenAll(settings.Addresses(s.ListenPeer), true); err != nil {
+		closeListeners(slices.Concat(listeners, c.ListenMetrics))
+		return fmt.Errorf("listen for members: %w", err)
+	}
+	c.Node.Listen = nil
 	return nil
 }
 
@@ -154,7 +163,7 @@ func storeOptions(s *settings.Settings, etcds *zap.Logger) store.Options {
 		ClientCertAuth: s.ClientTLS.ClientCertAuth, LargeValueBytes: s.LargeValueBytes,
 		WarnApplyDuration: s.WarnApply, BackendBatchInterval: s.BatchInterval, BackendBatchLimit: s.BatchLimit,
 		LockMemory: s.LockMemory, ArrayFreelist: s.ArrayFreelist(), CompactionBatchLimit: s.CompactionLimit,
-		CompactionSleepInterval: s.CompactionPause,
+		CompactionSleepInterval: s.CompactionPause, NoSync: s.UnsafeNoFsync,
 	}
 }
 
@@ -192,6 +201,9 @@ func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.
 		Heartbeat: common.Heartbeat.In(v), ElectionTimeout: common.ElectionTimeout.In(v), LeaseReads: common.LeaseReads.In(v),
 		Limits: braid.Limits{SnapshotBytes: s.SnapshotBytes, KeepLogBytes: s.KeepLogBytes, BodyCacheBytes: s.BodyCacheBytes,
 			ScrubBytesPerSecond: s.ScrubRate}, Experiment: braid.Experiment{Net: s.Net},
+	}
+	if s.UnsafeNoFsync {
+		o.FS = vfs.Unsynced(vfs.OS)
 	}
 	if s.ScrubRate == 0 {
 		o.Limits.ScrubBytesPerSecond = -1 // where 0 is the default
@@ -348,17 +360,17 @@ func sameIdentity(s *settings.Settings, kept, derived identity) error {
 	return nil
 }
 
-func listenAll(addrs []settings.Address) ([]net.Listener, error) {
+func listenAll(addrs []settings.Address, shared bool) ([]net.Listener, error) {
 	var out []net.Listener
 	for _, a := range addrs {
 		err := removeSocket(a)
 		var l net.Listener
 		if err == nil {
-			l, err = net.Listen(a.Network, a.Addr)
+			l, err = ports.Listen(a.Network, a.Addr, shared)
 		}
 		if err != nil {
 			closeListeners(out)
-			return nil, ports.Explain(err)
+			return nil, err
 		}
 		out = append(out, l)
 	}

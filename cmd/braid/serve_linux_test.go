@@ -279,3 +279,34 @@ func TestSystemdIsTold(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "READY=1", string(buf[:n]))
 }
+
+// TestPortsAreShared with other processes that ask for that, too, only with --socket-reuse-port.
+func TestPortsAreShared(t *testing.T) {
+	t.Parallel()
+	for _, shared := range []bool{true, false} {
+		f := newServeFlags(t)
+		serving(t, f, fmt.Sprint("--socket-reuse-port=", shared))
+		for _, address := range []string{f.client, f.peer} {
+			l, err := ports.Listen("tcp", address, true)
+			if !shared {
+				require.ErrorAs(t, err, new(*ports.BusyError), address)
+				continue
+			}
+			require.NoError(t, err, address)
+			require.NoError(t, l.Close())
+		}
+	}
+}
+
+// TestAMemberThatSyncsNothingSaysSo and keeps what was written while the machine runs.
+func TestAMemberThatSyncsNothingSaysSo(t *testing.T) {
+	t.Parallel()
+	f := newServeFlags(t)
+	first := serving(t, f, "--unsafe-no-fsync")
+	require.Contains(t, first.stderr.String(), "--unsafe-no-fsync: nothing is durable")
+	ok(t, "ctl", "--endpoints", f.client, "put", "k", "v")
+	require.NoError(t, first.cmd.Process.Kill())
+	<-first.ended
+	serving(t, f)
+	require.Equal(t, "k\nv", ok(t, "ctl", "--endpoints", f.client, "get", "k"))
+}

@@ -35,6 +35,12 @@ func openLog(s *settings.Settings, stdout, stderr io.Writer) (*logFiles, error) 
 			all = append(all, stderr)
 		case settings.ToStdout:
 			all = append(all, stdout)
+		case settings.ToJournal:
+			j, err := openJournal(stderr)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, j)
 		}
 	}
 	for _, name := range s.LogFiles() {

@@ -86,7 +86,7 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		"enable-pprof": "true", "grpc-keepalive-min-time": "7s", "grpc-keepalive-interval": "7s",
 		"grpc-keepalive-timeout": "7s",
 		"backend-batch-interval": "7s", "backend-batch-limit": "7", "backend-bbolt-freelist-type": "array",
-		"memory-mlock":           "true",
+		"memory-mlock": "true", "unsafe-no-fsync": "true",
 		"compaction-batch-limit": "7", "compaction-sleep-interval": "7s",
 		"bootstrap-defrag-threshold-megabytes": "7",
 		"metrics":                              "extensive",
@@ -101,6 +101,7 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		"config-file", "log-level", "log-format", "gc-percent", "memory-limit-bytes", // of the process
 		"wal-dir",                                                        // waldir_test.go
 		"log-outputs", "enable-log-rotation", "log-rotation-config-json", // serve_log_test.go
+		"socket-reuse-port",         // serve_linux_test.go
 		"auto-tls", "peer-auto-tls", // tls_linux_test.go
 		"feature-gates",                 // warns: package settings
 		"initial-cluster-state", "join", // join_linux_test.go

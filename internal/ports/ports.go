@@ -1,7 +1,7 @@
 // Package ports finds free TCP ports, and the process that uses one.
 //
 // It reads the operating system's tables (on Linux /proc/net/tcp and the files that
-// processes hold open) and imports nothing of braid. Read ports.go, then owner_linux.go.
+// processes hold open) and imports nothing of braid. Read ports.go, then listen.go, share_unix.go and owner_linux.go.
 package ports
 
 import (

@@ -25,6 +25,19 @@ func TestCheckNamesTheOwner(t *testing.T) {
 	}
 }
 
+// TestAPortIsShared by those who all ask for that.
+func TestAPortIsShared(t *testing.T) {
+	one, err := Listen("tcp", "127.0.0.1:0", true)
+	require.NoError(t, err)
+	defer one.Close()
+	two, err := Listen("tcp", one.Addr().String(), true)
+	require.NoError(t, err)
+	require.NoError(t, two.Close())
+	_, err = Listen("tcp", one.Addr().String(), false)
+	var busy *BusyError
+	require.ErrorAs(t, err, &busy)
+}
+
 func TestCheckOfAFreePort(t *testing.T) {
 	free, err := Free("127.0.0.1", 3)
 	require.NoError(t, err)

@@ -26,7 +26,7 @@ var different = map[string]string{
 	"max-request-bytes":              "32 MiB, not 1.5",
 	"max-concurrent-streams":         "4096, not without a limit",
 	"log-format":                     "`text`, also called `console`, or `json`",
-	"log-outputs":                    "`stderr`, `stdout` and files, not `systemd/journal`",
+	"log-outputs":                    "`systemd/journal` also beside others",
 	"backend-batch-limit":            "1000, not 10000",
 	"compact-hash-check-time":        "always on",
 	"log-level":                      "`panic` and `fatal` are `error`",

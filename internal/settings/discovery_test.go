@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,36 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
+
+// TestDiscoveryInTheFile has all keys of etcd's section that it uses.
+func TestDiscoveryInTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "etcd.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+discovery-config:
+  token: shop
+  client:
+    endpoints: [http://h:1, http://h:2]
+    dial-timeout: 7000000000
+    request-timeout: 8s
+    keepalive-time: 9000000000
+    keepalive-timeout: 10s
+    secure: {cert: c, key: k, cacert: ca, insecure-transport: false, insecure-skip-tls-verify: true}
+    auth: {username: a, password: b}
+`), 0o600))
+	s, err := load([]string{"--config-file=" + file, "--discovery-key=k2"})
+	require.NoError(t, err)
+	require.Equal(t, "shop", s.DiscoveryToken)
+	require.Equal(t, clientv3.ConfigSpec{
+		Endpoints: []string{"http://h:1", "http://h:2"}, DialTimeout: 7 * time.Second, RequestTimeout: 8 * time.Second,
+		KeepAliveTime: 9 * time.Second, KeepAliveTimeout: 10 * time.Second,
+		Secure: &clientv3.SecureConfig{Cert: "c", Key: "k2", Cacert: "ca", InsecureSkipVerify: true},
+		Auth:   &clientv3.AuthConfig{Username: "a", Password: "b"},
+	}, s.Registry)
+
+	require.NoError(t, os.WriteFile(file, []byte("discovery-config: {client: {secure: {server-name: x}}}"), 0o600))
+	_, err = load([]string{"--config-file=" + file})
+	require.ErrorContains(t, err, `unknown key "discovery-config.client.secure.server-name"`)
+}
 
 func TestDiscovery(t *testing.T) {
 	s, err := load(strings.Fields("--discovery-endpoints=http://h:1,http://h:2 --discovery-token=shop " +

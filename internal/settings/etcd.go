@@ -70,7 +70,6 @@ func ignoredFlags() []*foreign {
 		{name: "snapshot-catchup-entries", why: "log is kept by bytes, see --keep-log-bytes"},
 		{name: "max-snapshots", why: "old snapshots are removed as soon as they are not needed"},
 		{name: "max-wals", why: "the log is kept by bytes, see --keep-log-bytes"},
-		{name: "unsafe-no-fsync", isBool: true, harmless: "false", why: "every acknowledged write is synced"},
 		{name: "pre-vote", isBool: true, harmless: "true", why: "a candidate always asks before it disturbs a leader"},
 		{name: "initial-election-tick-advance", isBool: true, harmless: "true", why: "elections begin by --election-timeout"},
 		{name: "enable-v2", isBool: true, harmless: "false", why: noV2},
@@ -91,7 +90,6 @@ func ignoredFlags() []*foreign {
 		{name: "peer-skip-client-san-verification", isBool: true, harmless: "true",
 			why: "where a member connects from is not compared with its certificate; its peer URLs are with " +
 				"--peer-cert-names-host"},
-		{name: "socket-reuse-port", isBool: true, harmless: "false", why: "a port is of one process"},
 		{name: "socket-reuse-address", isBool: true, harmless: "true", why: "addresses of ended processes are always reused"},
 		{name: "raft-read-timeout", why: "links between members have timeouts of their own"},
 		{name: "raft-write-timeout", why: "links between members have timeouts of their own"},

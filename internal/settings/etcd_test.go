@@ -67,13 +67,13 @@ func TestWhatMustNotBeMissingIsRefused(t *testing.T) {
 // Booleans may be written in all forms that etcd accepts.
 func TestOffIsOffHoweverItIsWritten(t *testing.T) {
 	for _, off := range []string{"false", "False", "F", "0", ""} {
-		s, err := load(nil, "ETCD_FORCE_NEW_CLUSTER="+off, "ETCD_UNSAFE_NO_FSYNC="+off)
+		s, err := load(nil, "ETCD_FORCE_NEW_CLUSTER="+off, "ETCD_ENABLE_V2="+off)
 		require.NoError(t, err, off)
 		require.Empty(t, s.Ignored(), off)
 		require.False(t, s.ForceNew, off)
 	}
 	for _, on := range []string{"1", "True"} {
-		s, err := load(nil, "ETCD_FORCE_NEW_CLUSTER="+on, "ETCD_UNSAFE_NO_FSYNC="+on)
+		s, err := load(nil, "ETCD_FORCE_NEW_CLUSTER="+on, "ETCD_ENABLE_V2="+on)
 		require.NoError(t, err)
 		require.Len(t, s.Ignored(), 1, on)
 		require.True(t, s.ForceNew, on)

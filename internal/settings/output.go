@@ -14,7 +14,7 @@ import (
 // Output is how and where a member logs.
 type Output struct {
 	LogLevel, LogFormat string
-	// LogOutputs are [ToStderr], [ToStdout] and files.
+	// LogOutputs are [ToStderr], [ToStdout], [ToJournal] and files.
 	LogOutputs []string
 	// LogRotates: a file that is full is renamed, and another one begins.
 	LogRotates bool
@@ -26,7 +26,7 @@ const (
 	ToDefault = "default" // standard error
 	ToStderr  = "stderr"
 	ToStdout  = "stdout"
-	toJournal = "systemd/journal"
+	ToJournal = "systemd/journal"
 )
 
 // Rotation is when a file of a log is full, and for how long it is kept then.
@@ -43,8 +43,8 @@ const defaultRotation = `{"maxsize": 100, "maxage": 0, "maxbackups": 0, "localti
 func (o *Output) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error; panic and fatal, which etcd has, are error")
 	f.StringVar(&o.LogFormat, "log-format", "text", "text (also console, its name in etcd) or json")
-	f.StringSliceVar(&o.LogOutputs, "log-outputs", []string{ToDefault}, "where to log: stderr, stdout, or names of files "+
-		"(default standard error)")
+	f.StringSliceVar(&o.LogOutputs, "log-outputs", []string{ToDefault}, "where to log: stderr, stdout, "+
+		"systemd/journal, or names of files (default standard error)")
 	f.BoolVar(&o.LogRotates, "enable-log-rotation", false, "begin another file when one of --log-outputs is full")
 	f.StringVar(&o.rotation, "log-rotation-config-json", defaultRotation, "when a file is full (maxsize in MiB), and "+
 		"which full ones are kept (maxage in days, maxbackups; 0: all)")
@@ -58,13 +58,8 @@ func (o *Output) check() error {
 	if _, err := o.level(); err != nil {
 		errs = append(errs, fmt.Errorf("--log-level %q: it is debug, info, warn or error", o.LogLevel))
 	}
-	for _, to := range o.LogOutputs {
-		switch {
-		case to == toJournal:
-			errs = append(errs, fmt.Errorf("--log-outputs %s: log to stderr, which systemd writes to its journal", to))
-		case to == "":
-			errs = append(errs, errors.New("--log-outputs has an empty name"))
-		}
+	if slices.Contains(o.LogOutputs, "") {
+		errs = append(errs, errors.New("--log-outputs has an empty name"))
 	}
 	if o.LogRotates && len(o.LogFiles()) == 0 {
 		errs = append(errs, errors.New("--enable-log-rotation has no meaning without a file in --log-outputs"))
@@ -76,7 +71,7 @@ func (o *Output) check() error {
 // LogFiles are the files among LogOutputs.
 func (o *Output) LogFiles() []string {
 	return slices.DeleteFunc(slices.Clone(o.LogOutputs), func(to string) bool {
-		return slices.Contains([]string{ToDefault, ToStderr, ToStdout}, to)
+		return slices.Contains([]string{ToDefault, ToStderr, ToStdout, ToJournal}, to)
 	})
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 func TestOutput(t *testing.T) {
-	s, err := load([]string{"--log-outputs=stderr,stdout,a.log", "--enable-log-rotation", "--log-format=console",
-		"--logger=zap"},
+	s, err := load([]string{"--log-outputs=stderr,stdout,systemd/journal,a.log", "--enable-log-rotation",
+		"--log-format=console", "--logger=zap"},
 		`ETCD_LOG_ROTATION_CONFIG_JSON={"maxsize":1,"maxage":2,"maxbackups":3,"localtime":true,"compress":true}`)
 	require.NoError(t, err)
 	require.Empty(t, s.Ignored())
@@ -29,7 +29,7 @@ func TestOutput(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--log-format=xml":                            "it is text or json",
 		"--log-level=loud":                            "it is debug, info, warn or error",
-		"--log-outputs=systemd/journal":               "log to stderr, which systemd writes to its journal",
+		"--log-outputs=a,,b":                          "--log-outputs has an empty name",
 		"--enable-log-rotation":                       "has no meaning without a file in --log-outputs",
 		"--log-rotation-config-json={":                "--log-rotation-config-json: unexpected EOF",
 		`--log-rotation-config-json={"maxsize":-1}`:   "a limit is negative",

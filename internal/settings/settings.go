@@ -29,6 +29,7 @@ type Settings struct {
 	ListenMetrics                 []string // URLs
 	// ListenHTTP are further URLs for clients. What is served is the same as on ListenClient.
 	ListenHTTP []string
+	ReusePort  bool // other processes may listen on the same ports
 
 	InitialCluster string   // name=URL,name=URL…
 	InitialName    string   // of this member there
@@ -66,6 +67,7 @@ type Settings struct {
 	GCPercent               int
 	MemoryLimit             int64 // 0: half of the machine's
 	LockMemory              bool  // keep it from being swapped out
+	UnsafeNoFsync           bool  // sync nothing to the disk
 	MaxLearners             int
 	StrictReconfig          bool // demand what etcd does before a change of members
 	gates                   string
@@ -140,6 +142,8 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 		"URLs where other members reach this one (default --listen-peer-urls)")
 	f.StringSliceVar(&s.ListenMetrics, "listen-metrics-urls", nil,
 		"further URLs for /metrics, /health, /livez and /readyz alone; https has the certificate for clients")
+	f.BoolVar(&s.ReusePort, "socket-reuse-port", false, "listen on ports on which other processes listen with this "+
+		"option (SO_REUSEPORT); the system distributes connections among them")
 	f.StringVar(&s.InitialCluster, "initial-cluster", "", "all members as NAME=PEER-URL,… (default this one alone)")
 	f.StringSliceVar(&s.InitialZones, "initial-cluster-zones", nil, "zones of all members of --initial-cluster as "+
 		"NAME=ZONE,…, equal on all: quorums may depend on them")
@@ -222,6 +226,8 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 func (s *Settings) processFlags(f *pflag.FlagSet) {
 	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent, up to 256 "+
 		"MiB or the live heap if that is more; the variable GOGC wins")
+	f.BoolVar(&s.UnsafeNoFsync, "unsafe-no-fsync", false, "do not wait for disks: if the machine or its power fails, "+
+		"acknowledged writes are lost, and this member's data may be damaged (tests only)")
 	f.BoolVar(&s.LockMemory, "memory-mlock", false, "keep the database's pages in memory from being swapped out")
 	f.Int64Var(&s.MemoryLimit, "memory-limit-bytes", 0,
 		"heap above which garbage is collected more often (0: half of the machine's memory); GOMEMLIMIT wins")

@@ -312,12 +312,17 @@ client-transport-security:
   client-cert-auth: false
 peer-transport-security:
   client-cert-auth: false
+socket-options: {reuse-port: true, reuse-address: true}
+grpc-keepalive-min-time: 7000000000
 `), 0o600))
 	s, err := load([]string{"--config-file=" + file, "--heartbeat-interval=70"},
 		"ETCD_NAME=from-variable", "ETCD_ELECTION_TIMEOUT=2000", "ETCD_UNRELATED=1")
 	require.NoError(t, err)
 	require.Equal(t, "from-file", s.Name)
 	require.EqualValues(t, 8<<30, s.QuotaBytes)
+	require.True(t, s.ReusePort)
+	require.Equal(t, []string{"variable ETCD_UNRELATED does nothing: there is no such flag"}, s.Ignored())
+	require.Equal(t, 7*time.Second, s.PingMinTime)
 	require.Equal(t, []string{"http://127.0.0.1:1", "http://127.0.0.1:2"}, s.ListenClient)
 	require.Equal(t, []string{"http://127.0.0.1:3"}, s.ListenMetrics)
 	require.Equal(t, Log{

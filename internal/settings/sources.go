@@ -43,8 +43,14 @@ func lookup(environ []string, name string) string {
 	return ""
 }
 
-// sections are the parts of etcd's file with flags under shorter names.
-var sections = map[string]string{"client-transport-security": "", "peer-transport-security": "peer-"}
+// sections are the parts of etcd's file with flags under shorter names, by their paths, with what these names lack.
+var sections = map[string]string{
+	"client-transport-security": "", "peer-transport-security": "peer-", "socket-options": "socket-",
+	"discovery-config": discovery, "discovery-config.client": discovery, "discovery-config.client.secure": discovery,
+	"discovery-config.client.auth": discovery,
+}
+
+const discovery = "discovery-"
 
 // renamed are the flags of keys in these sections whose names are not the section's prefix and the key.
 var renamed = map[string]string{
@@ -52,6 +58,7 @@ var renamed = map[string]string{
 	"peer-transport-security.allowed-hostname":             "peer-cert-allowed-hostname",
 	"peer-transport-security.allowed-cn":                   "peer-cert-allowed-cn",
 	"peer-transport-security.skip-client-san-verification": "peer-skip-client-san-verification",
+	"discovery-config.client.auth.username":                "discovery-user",
 }
 
 func (s *Settings) readFile(f *pflag.FlagSet, given map[string]bool) error {
@@ -63,22 +70,27 @@ func (s *Settings) readFile(f *pflag.FlagSet, given map[string]bool) error {
 	if err := yaml.UnmarshalStrict(data, &content); err != nil {
 		return fmt.Errorf("%s: %w", s.configFile, err)
 	}
-	var errs []error
-	for key, value := range content {
-		prefix, isSection := sections[key]
-		inner, isMap := value.(map[string]any)
-		switch {
-		case isSection && isMap:
-			for k, v := range inner {
-				path := key + "." + k
-				errs = append(errs, s.setFromFile(f, given, path, cmp.Or(renamed[path], prefix+k), v))
-			}
-		default:
-			errs = append(errs, s.setFromFile(f, given, key, key, value))
-		}
-	}
+	errs := s.readSection(f, given, "", content)
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	return errors.Join(errs...)
+}
+
+// readSection sets the flags of one section, and of those in it; the path of the whole file is "".
+func (s *Settings) readSection(f *pflag.FlagSet, given map[string]bool, path string, content map[string]any) []error {
+	var errs []error
+	for key, value := range content {
+		name := sections[path] + key
+		if path != "" {
+			key = path + "." + key
+		}
+		inner, isMap := value.(map[string]any)
+		if _, isSection := sections[key]; isSection && isMap {
+			errs = append(errs, s.readSection(f, given, key, inner)...)
+			continue
+		}
+		errs = append(errs, s.setFromFile(f, given, key, cmp.Or(renamed[key], name), value))
+	}
+	return errs
 }
 
 func (s *Settings) setFromFile(f *pflag.FlagSet, given map[string]bool, key, name string, value any) error {
@@ -90,6 +102,9 @@ func (s *Settings) setFromFile(f *pflag.FlagSet, given map[string]bool, key, nam
 		return nil // the command line wins; a key without a value sets nothing
 	}
 	text, err := plain(value)
+	if _, isNumber := value.(float64); isNumber && flag.Value.Type() == "duration" {
+		text += "ns" // as etcd reads it
+	}
 	if err == nil {
 		err = f.Set(name, text)
 	}

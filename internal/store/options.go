@@ -77,7 +77,7 @@ type Options struct {
 	// WarnApplyDuration is the time above which applying a command is logged. Default 100 ms.
 	WarnApplyDuration time.Duration
 
-	// NoSync leaves out every fsync. A crash of the machine may then lose the store. For tests.
+	// NoSync leaves out every fsync. A crash of the machine may then lose the store.
 	NoSync bool
 
 	// OnFatal is called once, from any goroutine, when the store cannot continue because its disk failed. The process

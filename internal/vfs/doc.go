@@ -6,6 +6,7 @@
 //	mem.go      one in memory, for tests; memfile.go: its files
 //	crash.go    its state after a power failure
 //	copy.go     copies of directories
+//	unsynced.go one without durability
 //
 // Package errorfs has one whose operations fail, for tests. The simulator's disk is in internal/sim.
 package vfs

@@ -63,9 +63,12 @@ type File interface {
 	SyncData() error
 }
 
+// descriptor is what a file with a descriptor has, too.
+type descriptor interface{ Fd() uintptr }
+
 // Descriptor returns the descriptor of a file that has one.
 func Descriptor(f File) (fd int, ok bool) {
-	d, ok := f.(interface{ Fd() uintptr })
+	d, ok := f.(descriptor)
 	if !ok {
 		return -1, false
 	}

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -301,4 +302,31 @@ func TestDescriptor(t *testing.T) {
 	_, ok = Descriptor(struct{ File }{f})
 	require.False(t, ok, "whoever wraps a file sees each write")
 	ReadAhead(f)
+}
+
+// TestUnsynced: what was synced is lost, as if it had not been.
+func TestUnsynced(t *testing.T) {
+	for _, durable := range []bool{true, false} {
+		m := NewCrashableMem()
+		fs := FS(m)
+		if !durable {
+			fs = Unsynced(m)
+		}
+		put(t, fs, "/f", "content")
+		require.Equal(t, "content", get(t, fs, "/f"))
+		dir, err := fs.OpenDir("/")
+		require.NoError(t, err)
+		require.NoError(t, errors.Join(dir.Sync(), dir.SyncData(), dir.Close()))
+		names, err := m.Crash(0, nil).List("/")
+		require.NoError(t, err)
+		require.Equal(t, durable, slices.Contains(names, "f"))
+	}
+
+	f, err := Unsynced(OS).Create(filepath.Join(t.TempDir(), "f"))
+	require.NoError(t, err)
+	_, ok := Descriptor(f)
+	require.True(t, ok, "the log writes to it as otherwise")
+	require.NoError(t, f.Close())
+	_, err = Unsynced(OS).Open("/missing")
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
