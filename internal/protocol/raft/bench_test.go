@@ -14,7 +14,7 @@ func benchConfig(self protocol.MemberID) protocol.Settings {
 		CacheBytes: 1 << 20}
 }
 
-func benchCore(b *testing.B, self protocol.MemberID, members int) *Raft {
+func benchCore(b testing.TB, self protocol.MemberID, members int) *Raft {
 	var c protocol.Config
 	for id := 1; id <= members; id++ {
 		c.Members = append(c.Members, protocol.Member{ID: protocol.MemberID(id)})
@@ -27,7 +27,7 @@ func benchCore(b *testing.B, self protocol.MemberID, members int) *Raft {
 }
 
 // benchLeader is a leader of three that has committed an entry of its term.
-func benchLeader(b *testing.B) (*Raft, *protocol.Effects) {
+func benchLeader(b testing.TB) (*Raft, *protocol.Effects) {
 	r, out := benchCore(b, 1, 3), &protocol.Effects{}
 	step := func(in protocol.Input) { r.Step(0, in, out) }
 	r.Step(0, protocol.Tick{Random: 1}, out)

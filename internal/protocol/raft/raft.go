@@ -146,7 +146,7 @@ func (r *Raft) load(entries []protocol.Entry) error {
 		r.log.Append(e)
 		r.bodies.note(&e)
 		r.seals.Note(&e)
-		r.log.Drop(e.Index)
+		r.log.Drop(e.Index, r.needed())
 	}
 	r.term = max(r.term, r.log.LastTerm)
 	return nil
@@ -178,7 +178,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		r.lanes.Settle(r.seeLanes())
 	}
 	r.disk.End(r.log.Last, now)
-	r.log.Drop(r.disk.Settled())
+	r.log.Drop(r.disk.Settled(), r.needed())
 	if role != r.role || term != r.term || leader != r.leader || changes != r.members.Changes ||
 		route != r.lanes.Route() || seal != r.seals.State(r.commit) {
 		out.Changed = true
@@ -237,6 +237,18 @@ func (r *Raft) see() *code.View {
 	v.Now, v.Commit, v.Applied = r.now, r.commit, r.applied
 	v.First, v.Peers, v.Handing = r.lead.first, r.lead.peers, r.lead.hand.to != 0
 	return v
+}
+
+// needed is the first index whose entry is expected to be used: to be handed over when it is committed, or to be sent
+// to a member that can be reached. Entries before it are used only for a member that returns.
+func (r *Raft) needed() protocol.Index {
+	to := r.given + 1
+	for _, p := range r.lead.peers {
+		if r.active(p) {
+			to = min(to, p.Needs()+1)
+		}
+	}
+	return to
 }
 
 // emitCommitted hands over what is newly committed.

@@ -29,7 +29,7 @@ type Log struct {
 	Follows, BehindSeal bool
 
 	// resident is the sum of the chunks' resident. It exceeds limit by no more than what
-	// is not durable yet plus two chunks.
+	// is not durable yet plus two chunks, and limit/spareShare by what is needed in addition.
 	resident int
 	limit    int
 	// shed counts the packed chunks at the front; there may be others after them.
@@ -59,7 +59,9 @@ type chunk struct {
 
 const (
 	chunkEntries = 512
-	chunkShare   = 16 // a chunk is full with 1/chunkShare of the cache
+	chunkShare   = 32 // a chunk is full with 1/chunkShare of the cache
+	// spareShare: 1/spareShare of the cache is for entries that no member is known to need.
+	spareShare = 16
 	// entryCost is an entry's memory besides its payload: the struct and the encoded head.
 	entryCost = 128 + protocol.HeadSize
 )
@@ -379,10 +381,14 @@ func (l *Log) MaxK() (k uint8) {
 }
 
 // Drop forgets payloads and packs envelopes, oldest first, until the cache is within its
-// limit: only whole chunks that are durable, and never the one that still grows.
-func (l *Log) Drop(durable protocol.Index) {
-	for l.resident > l.limit && l.shed < len(l.chunks)-1 && l.chunks[l.shed].last() <= durable {
+// limit: only whole chunks that are durable, and never the one that still grows. Entries before
+// needed have only a share of the limit.
+func (l *Log) Drop(durable, needed protocol.Index) {
+	for l.resident > l.limit/spareShare && l.shed < len(l.chunks)-1 {
 		c := &l.chunks[l.shed]
+		if c.last() > durable || c.last() >= needed && l.resident <= l.limit {
+			return
+		}
 		l.shed++
 		if c.packed == nil {
 			c.packed = pack(c.entries)

@@ -144,7 +144,7 @@ func TestLogAgainstASlice(t *testing.T) {
 			case 4:
 				if len(d.entries) > 0 && rng.IntN(3) == 0 {
 					amended := amendSome(rng, &l, &d)
-					l.Drop(min(durable, amended-1))
+					l.Drop(min(durable, amended-1), d.base+protocol.Index(rng.IntN(len(d.entries)+2)))
 					if amended <= d.last() {
 						require.Len(t, l.At(amended).Body, l.At(amended).BodyLen(), "dropped before it is durable")
 					}
@@ -166,7 +166,7 @@ func TestLogAgainstASlice(t *testing.T) {
 				}
 			case 3:
 				durable += protocol.Index(rng.IntN(int(d.last()-min(durable, d.last())) + 1))
-				l.Drop(durable)
+				l.Drop(durable, d.base+protocol.Index(rng.IntN(len(d.entries)+2)))
 			default:
 				for range rng.IntN(60) {
 					e := randomEntry(rng, d.last()+1, term)
@@ -272,6 +272,30 @@ func TestFrameLimits(t *testing.T) {
 	require.Len(t, l.Frame(9, 1000, 0), 2)
 	require.Len(t, l.Frame(1, 1000, 4), 4)
 	require.Nil(t, l.Frame(11, 1000, 0))
+}
+
+// TestNeededEntriesStay: they may take the whole cache, others a share of it.
+func TestNeededEntriesStay(t *testing.T) {
+	const each, n = 1 << 10, 2000
+	limit := n * each
+	l := Empty(0, 0, limit)
+	for i := range n {
+		e := protocol.Entry{Kind: protocol.EntryBatch, Payload: make([]byte, each-entryCost)}
+		e.SealPayload()
+		e.Seal(protocol.Index(i+1), 1, make([]byte, protocol.HeadSize))
+		l.Append(e)
+	}
+	l.Drop(n, 1)
+	require.Equal(t, limit, l.resident)
+	l.Drop(n/2, n)
+	require.Empty(t, l.At(1).Payload)
+	require.NotEmpty(t, l.At(n/2+1).Payload, "it is not durable")
+	l.Drop(n, n*3/4)
+	require.NotEmpty(t, l.At(n*3/4).Payload)
+	l.Drop(n, n+1)
+	require.LessOrEqual(t, l.resident, limit/spareShare)
+	require.NotEmpty(t, l.At(n).Payload)
+	require.NoError(t, l.Check())
 }
 
 func TestPackedSize(t *testing.T) {
