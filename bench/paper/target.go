@@ -372,7 +372,7 @@ func checkSpace(dir string, cases []Case, rounds int) error {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	clusters, need := spaceFor(cases, rounds)
-	if free := int64(fs.Bavail) * fs.Bsize; free < need {
+	if free := int64(fs.Bavail) * int64(fs.Bsize); free < need {
 		return fmt.Errorf("%d clusters need %d MiB in %s, and only %d MiB are free: give another directory", clusters,
 			need>>20, dir, free>>20)
 	}
