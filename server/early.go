@@ -23,12 +23,14 @@ import (
 // effect once AuthEnable was acknowledged. Both hold by this rule (docs/internals/lcr.md):
 //
 //  1. A member answers early only while its state is fresh: a read barrier that began no longer than earlyFor
-//     ago was passed, and authentication is off in that state. It checks when the put comes, and again
-//     before it answers.
+//     ago was passed, and in that state authentication is off and the key has no prefix with a quota. It checks when
+//     the put comes, and again before it answers.
 //  2. AuthEnable is acknowledged when (a) no member answers early any more, because each applied it or
 //     earlyFor went by; (b) then a barrier over all lanes was passed, so that every put answered early is in the
 //     order; (c) then the command that closes is applied. From its place on accepted puts from before
 //     are refused.
+//  3. A quota of a prefix is acknowledged after (a) and (b). Whether a put of such a key is refused is decided when it
+//     is applied, and then it is answered. One that its member encoded before it knew of the quota takes effect.
 
 // earlyFor is how old the state may be by which a member answers early. For this long puts are answered early without a
 // leader, and AuthEnable takes this long if it does not reach a member.
@@ -107,9 +109,9 @@ type earlyAnswers struct {
 }
 
 // answer answers a put that is certain to take effect, if it is certain that it is permitted.
-func (a *earlyAnswers) answer(ctx context.Context, e *store.Encoded,
+func (a *earlyAnswers) answer(ctx context.Context, r *pb.PutRequest, e *store.Encoded,
 	early *braid.Accepted) (*pb.PutResponse, string, error) {
-	if a.fresh.fresh() && a.store.AcceptsEarly() {
+	if a.fresh.fresh() && a.store.AcceptsEarly(r.Key) {
 		a.metrics.Accepted.Add(1)
 		return &pb.PutResponse{Header: &pb.ResponseHeader{Revision: a.store.Revision()}}, braid.FormatToken(early.Token), nil
 	}
@@ -125,17 +127,23 @@ func (a *earlyAnswers) answer(ctx context.Context, e *store.Encoded,
 // close returns when no put encoded at an auth revision or before is answered early any more, and those that were not
 // answered have no effect.
 func (a *earlyAnswers) close(ctx context.Context, position, revision uint64) error {
-	a.awaitAuth(ctx, position)
-	if err := a.log.Read(ctx, braid.ReadOptions{Barrier: true}); err != nil {
+	if err := a.settle(ctx, position); err != nil {
 		return err
 	}
 	_, err := a.log.Propose(ctx, store.CloseCommand(revision))
 	return err
 }
 
-// awaitAuth returns when all members have applied everything up to a position, or earlyFor has gone by. A tenth more
+// settle returns when no put is answered early any more by a state before a position, and all that were are applied
+// here.
+func (a *earlyAnswers) settle(ctx context.Context, position uint64) error {
+	a.awaitAll(ctx, position)
+	return a.log.Read(ctx, braid.ReadOptions{Barrier: true})
+}
+
+// awaitAll returns when all members have applied everything up to a position, or earlyFor has gone by. A tenth more
 // covers clocks of different rates (docs/internals/raft.md).
-func (a *earlyAnswers) awaitAuth(ctx context.Context, position uint64) {
+func (a *earlyAnswers) awaitAll(ctx context.Context, position uint64) {
 	ctx, cancel := context.WithTimeout(ctx, a.fresh.limit+a.fresh.limit/10)
 	defer cancel()
 	question, err := encodeAsk(askApplied, nil, wrapperspb.UInt64(position))

@@ -94,14 +94,14 @@ func TestAnswersAreNotEarlyUnderAuth(t *testing.T) {
 	require.NoError(t, err)
 	f.fake.set(func(l *fakeLog) { l.lane = [][]byte{e.Command} })
 	require.NoError(t, second(f.fake.Propose(one.ctx, enable)))
-	resp, token, err := f.early.answer(one.ctx, &e, &braid.Accepted{})
+	resp, token, err := f.early.answer(one.ctx, putOf("k", "1"), &e, &braid.Accepted{})
 	require.NoError(t, err)
 	require.Empty(t, token, "it is confirmed")
 	require.NotZero(t, resp.Header.Revision)
 	require.Equal(t, "1", f.stored(t, "k"), "nothing was closed yet")
 
 	require.NoError(t, f.early.close(one.ctx, f.store.Applied(), e.AuthRevision))
-	_, _, err = f.early.answer(one.ctx, &e, &braid.Accepted{})
+	_, _, err = f.early.answer(one.ctx, putOf("k", "1"), &e, &braid.Accepted{})
 	require.ErrorIs(t, err, braid.ErrMaybeCommitted)
 }
 
@@ -177,4 +177,30 @@ func (s *slowly) Apply(commands []braid.Command) error {
 		<-time.After(100 * time.Millisecond)
 	}
 	return s.applyEntries(commands)
+}
+
+// A quota of a prefix is acknowledged when everything that was answered early is applied. From then on puts of such
+// keys are answered when they are applied, and refused then.
+func TestNoPutBelowAQuotaIsAnsweredEarly(t *testing.T) {
+	f, one := early(t, time.Hour)
+	for _, key := range []string{"q/1", "q/2"} {
+		mode, _, err := one.put(putOf(key, "v"), metadataMode, modeAccepted)
+		require.NoError(t, err)
+		require.Equal(t, "[accepted]", mode)
+	}
+	e, err := f.store.EncodeAccepted(putOf("q/3", "v"))
+	require.NoError(t, err)
+	require.Empty(t, f.stored(t, "q/2"))
+	usages, err := SetPrefixQuota(one.ctx, f.client.ActiveConnection(), PrefixQuota{Prefix: "q/", Keys: 1})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, usages[0].UsedKeys)
+	require.Equal(t, "v", f.stored(t, "q/2"))
+	_, _, err = one.put(putOf("q/1", "v"), metadataMode, modeAccepted)
+	require.Equal(t, codes.FailedPrecondition, status.Code(err))
+	mode, _, err := one.put(putOf("q/1", "w"), metadataMode, modeConfirmed)
+	require.NoError(t, err)
+	require.Equal(t, "[confirmed]", mode)
+	_, token, err := f.early.answer(one.ctx, putOf("q/3", "v"), &e, &braid.Accepted{})
+	require.NoError(t, err)
+	require.Empty(t, token, "it is not answered early any more")
 }

@@ -138,7 +138,7 @@ func (s *Server) putAccepted(ctx context.Context, r *pb.PutRequest) (resp *pb.Pu
 		return nil, "", err
 	}
 	if early, ok := answer.(*braid.Accepted); ok {
-		return s.early.answer(ctx, &e, early)
+		return s.early.answer(ctx, r, &e, early)
 	}
 	result, err := resultOf(answer)
 	if err == nil {

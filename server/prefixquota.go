@@ -28,8 +28,10 @@ type prefixUsages struct {
 }
 
 // SetPrefixQuota asks a member to set the quota of a prefix, or to remove it, if it has no bound. It returns all quotas
-// when the change is active on that member. What is used already may be more than the quota: then keys with the prefix
-// can be deleted, and made smaller. A refusal has the code FailedPrecondition, or Unavailable if a retry may succeed.
+// when the change is active on all members and the keys are counted, which takes the longer the more there are. What is
+// used already may be more than the quota: then keys with the prefix can be deleted, and made smaller. A refusal has
+// the code FailedPrecondition, or Unavailable if a retry may succeed. If ctx ends, the quota may be set, and a retry is
+// safe.
 func SetPrefixQuota(ctx context.Context, member grpc.ClientConnInterface, q PrefixQuota) ([]PrefixUsage, error) {
 	var answer prefixUsages
 	err := askAdmin(ctx, member, setQuotaMethod, q, &answer)
@@ -82,7 +84,21 @@ func (s *Server) setPrefixQuota(ctx context.Context, question *structpb.Struct) 
 		return nil, toStatus(err)
 	}
 	s.logger.Info("quota of a prefix changed", "prefix", q.Prefix, "bytes", q.Bytes, "keys", q.Keys)
+	if err := s.awaitQuota(ctx, q.Prefix); err != nil {
+		return nil, toStatus(fmt.Errorf("the quota is set, but may not hold for everything yet: %w", err))
+	}
 	return toStruct(prefixUsages{s.store.PrefixQuotas()})
+}
+
+// awaitQuota returns when a quota that was applied here holds: all keys are counted, and no member answers a put of
+// such a key any more before it is applied.
+func (s *Server) awaitQuota(ctx context.Context, prefix string) error {
+	if s.log.MayAnswerEarly() {
+		if err := s.early.settle(ctx, s.store.Applied()); err != nil {
+			return err
+		}
+	}
+	return s.store.AwaitCounted(ctx, prefix)
 }
 
 // allKnowQuotas asks all members whether they know quotas: one of an earlier version would apply what others refuse.

@@ -99,3 +99,26 @@ func TestQuotaIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []PrefixUsage{{PrefixQuota: PrefixQuota{Prefix: "a", Keys: 1}, UsedBytes: 3, UsedKeys: 1}}, usages)
 }
+
+// Many keys are counted in several steps, which the primary lessor has ordered, before the quota is acknowledged.
+func TestRealQuotaOfManyKeys(t *testing.T) {
+	t.Parallel()
+	c := startReal(t, 3)
+	ctx := testContext(t)
+	c.leader()
+	client := c.client(c.members[0].ID)
+	const keys = 40 * 120
+	for i := range keys / 120 {
+		var ops []clientv3.Op
+		for j := range 120 {
+			ops = append(ops, clientv3.OpPut(fmt.Sprintf("q/%d/%d", i, j), "v"))
+		}
+		require.NoError(t, second(client.Txn(ctx).Then(ops...).Commit()))
+	}
+	set, err := SetPrefixQuota(ctx, c.client(c.members[1].ID).ActiveConnection(), PrefixQuota{Prefix: "q/", Keys: keys})
+	require.NoError(t, err)
+	require.False(t, set[0].Counting)
+	require.EqualValues(t, keys, set[0].UsedKeys)
+	require.ErrorContains(t, second(client.Put(ctx, "q/more", "v")), "exceeded")
+	require.NoError(t, second(client.Put(ctx, "q/1/1", "w")))
+}

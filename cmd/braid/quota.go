@@ -31,7 +31,8 @@ A quota bounds the keys with a prefix as they are now, not their history: their 
 of keys and values. A request that would use more is refused on all members with the code
 ResourceExhausted, and nothing happens. Of a transaction the branch counts that would use more,
 without what it deletes. What is used already may be more than a new quota: then keys can be deleted
-and made smaller. All members must run, and know quotas, when one is set.`,
+and made smaller. All members must run, and know quotas, when one is set. quota ends when all keys with
+the prefix are counted; if it ends before, the count continues, and the same call waits for it again.`,
 		Example: `  braid quota
   braid quota /tenants/a/ --bytes 100000000 --keys 50000
   braid quota /tenants/a/ --remove --user root:secret`,
@@ -93,7 +94,11 @@ func showQuotas(w io.Writer, all []server.PrefixUsage) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "PREFIX\tBYTES\tKEYS")
 	for _, u := range all {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", strconv.Quote(u.Prefix), bound(u.UsedBytes, u.Bytes), bound(u.UsedKeys, u.Keys))
+		fmt.Fprintf(table, "%s\t%s\t%s", strconv.Quote(u.Prefix), bound(u.UsedBytes, u.Bytes), bound(u.UsedKeys, u.Keys))
+		if u.Counting {
+			fmt.Fprint(table, "\tcounting")
+		}
+		fmt.Fprintln(table)
 	}
 	return table.Flush()
 }

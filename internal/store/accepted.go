@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -47,12 +46,11 @@ func (s *Store) EncodeAccepted(r *pb.PutRequest) (e Encoded, err error) {
 		return e, &NotAcceptedError{"authentication is on"}
 	case len(s.Alarms()) > 0:
 		return e, &NotAcceptedError{"an alarm is raised"}
+	case s.quotas.concerns(r.Key, nil): // whether it is refused is decided when it is applied
+		return e, &NotAcceptedError{"its key has a prefix with a quota"}
 	}
 	request := &pb.InternalRaftRequest{Put: r}
-	switch err := s.CheckQuota(request); {
-	case errors.As(err, new(*PrefixQuotaError)):
-		return e, &NotAcceptedError{err.Error()}
-	case err != nil:
+	if err := s.limits.check(request); err != nil {
 		return e, err
 	}
 	// If authentication was turned on right now, the put is refused or takes effect by this revision.
@@ -60,8 +58,11 @@ func (s *Store) EncodeAccepted(r *pb.PutRequest) (e Encoded, err error) {
 	return s.encodeReady(request, nil, []byte{kindAccepted})
 }
 
-// AcceptsEarly reports whether puts may be answered before they are applied, as far as users are concerned.
-func (s *Store) AcceptsEarly() bool { return !s.rights.auth.IsAuthEnabled() }
+// AcceptsEarly reports whether puts of a key may be answered before they are applied, as far as users and quotas of
+// prefixes are concerned.
+func (s *Store) AcceptsEarly(key []byte) bool {
+	return !s.rights.auth.IsAuthEnabled() && !s.quotas.concerns(key, nil)
+}
 
 // Closed reports whether accepted puts encoded at an auth revision or before are refused while authentication is on.
 // Revisions of Encoded commands are in AuthRevision.

@@ -114,6 +114,8 @@ func (s *Store) applyOne(c *Command) *Result {
 		return &Result{}
 	case kindQuota:
 		return s.applyQuota(cmd.quota)
+	case kindCount:
+		return s.applyCount(cmd.prefix)
 	case kindGuarded, kindNumbered:
 		if cmd.guard != s.leases.position.Load() {
 			return &Result{Err: ErrNotPrimary}
@@ -152,7 +154,7 @@ func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {
 			return &Result{Resp: resp}
 		}
 	}
-	if err := s.quotas.check(s.kv, r); err != nil {
+	if err := s.checkPrefixesApplying(r); err != nil {
 		return &Result{Err: err}
 	}
 	out := s.applier.Apply(&apply.InternalRaftRequestWrapper{InternalRaftRequest: r}, membership.ApplyBoth)

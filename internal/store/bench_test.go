@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,4 +69,35 @@ func benchmarkPut(b *testing.B, o Options, batch int, read bool) {
 	}
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "puts/s")
+}
+
+// BenchmarkCountOfKeys sets a quota of a prefix with a million keys of 10 bytes and counts them, as many steps as that
+// takes: ms/step is how long nothing else is applied, worst-ms of the longest step.
+func BenchmarkCountOfKeys(b *testing.B) {
+	b.Setenv("ETCD_VERIFY", "")
+	n := open(b, testOptions(b.TempDir()))
+	defer n.Close()
+	for i := range 10_000 {
+		var ops []*pb.RequestOp
+		for j := range 100 {
+			ops = append(ops, putOp(fmt.Sprintf("q/%07d", 100*i+j), "v"))
+		}
+		n.must(&pb.InternalRaftRequest{Txn: &pb.TxnRequest{Success: ops}})
+	}
+	if err := n.Sync(); err != nil {
+		b.Fatal(err)
+	}
+	steps, all, worst := 0, time.Duration(0), time.Duration(0)
+	for b.Loop() {
+		n.raw(quotaOf("q/", 0, 1)) // the first step
+		for n.PrefixQuotas()[0].Counting {
+			began := time.Now()
+			n.raw(countCommand("q/"))
+			took := time.Since(began)
+			steps, all, worst = steps+1, all+took, max(worst, took)
+		}
+		n.raw(quotaOf("q/", 0, 0))
+	}
+	b.ReportMetric(float64(all.Microseconds())/1000/float64(steps), "ms/step")
+	b.ReportMetric(float64(worst.Microseconds())/1000, "worst-ms")
 }

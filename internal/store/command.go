@@ -26,6 +26,7 @@ import (
 //	accepted  a request or large command, which is a put that is applied whatever has changed
 //	          since it was encoded, unless it is closed (see accepted.go)
 //	quota     a quota of a prefix (see prefixquota.go), as JSON
+//	count     the prefix of a quota, of whose keys more are counted (see prefixcount.go)
 //	close     an auth revision (8 bytes): accepted puts of up to there are closed
 //
 // A command of no bytes does nothing.
@@ -38,6 +39,7 @@ const (
 	kindAccepted = 'a'
 	kindClose    = 'u'
 	kindQuota    = 'q'
+	kindCount    = 'k'
 )
 
 // ErrBadCommand is the result of a command that cannot be understood, or that etcd's code would treat as an impossible
@@ -51,6 +53,7 @@ type command struct {
 	guard   uint64 // guarded, numbered: position of the claim
 	number  uint64 // numbered; close: the auth revision
 	quota   PrefixQuota
+	prefix  string // count
 	request *pb.InternalRaftRequest
 	// accepted: the request is applied without checks.
 	accepted bool
@@ -75,6 +78,9 @@ func decode(data []byte) (c command, err error) {
 	case c.kind == kindQuota:
 		c.quota, err = decodeQuota(data)
 		return c, err
+	case c.kind == kindCount:
+		c.prefix = string(data)
+		return c, nil
 	case c.kind == kindGuarded && len(data) >= 8:
 		c.guard, data = binary.BigEndian.Uint64(data), data[8:]
 	case c.kind == kindNumbered && len(data) >= 16:

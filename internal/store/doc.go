@@ -20,8 +20,8 @@
 //   - Leases, in lease.go, primary.go, lessor.go, renewal.go and package leaseclock: which member ends leases, who may
 //     renew them, and when they end. leaseids.go makes their ids.
 //   - limits, in quota.go, space.go and alarms.go: the quota, the disk's reserve and the alarms. prefixquota.go has the
-//     quotas of prefixes, which all members apply. awaitspace.go and package filespace get space before it is needed,
-//     fatal.go ends a store whose disk fails.
+//     quotas of prefixes, which all members apply, and prefixcount.go what is used of them. awaitspace.go and package
+//     filespace get space before it is needed, fatal.go ends a store whose disk fails.
 //   - Reads, in read.go and rangestream.go.
 //   - Snapshots, in snapshot.go and restore.go (between members), clientcopy.go (for clients), importing.go and
 //     birth.go (starting from an etcd snapshot).

@@ -50,11 +50,12 @@ func (w *writing) DeleteRange(key, end []byte) (n, rev int64) {
 
 // Put implements mvcc.TxnWrite.
 func (w *writing) Put(key, value []byte, id lease.LeaseID) int64 {
-	w.keys.quotas.put(w.TxnWrite, key, value)
 	if !marked(value) {
+		w.keys.quotas.put(w.TxnWrite, key, int64(len(value)))
 		return w.TxnWrite.Put(key, value, id)
 	}
 	p, ref := w.keys.placeOf(w.TxnWrite, key, value)
+	w.keys.quotas.put(w.TxnWrite, key, int64(p.record.size))
 	main := w.TxnWrite.Put(key, value, id)
 	p.sub = int64(len(w.Changes()) - 1)
 	db := w.keys.db()
@@ -82,6 +83,15 @@ func (k *keys) placeOf(tx mvcc.ReadView, key, value []byte) (place, *BodyRef) {
 		}
 	}
 	return place{record: recordOf(value)}, nil
+}
+
+// valueSize is the size of the value that a put of the present command stands for.
+func (k *keys) valueSize(tx mvcc.ReadView, key, value []byte) int64 {
+	if !marked(value) {
+		return int64(len(value))
+	}
+	p, _ := k.placeOf(tx, key, value)
+	return int64(p.record.size)
 }
 
 // inBody returns where a value's bytes are if they are not in the database.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,14 +11,15 @@ import (
 	"unicode/utf8"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/pkg/v3/traceutil"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
 // Quotas of prefixes bound the keys of the present state, not their history. They are part of the state: a command sets
-// them, and every member refuses the same requests when it applies them. What is used follows from the keys, so it is
-// counted when a database is opened, and kept in memory.
+// them, and every member refuses the same requests when it applies them. What is used follows from the keys, and is
+// kept in memory: prefixcount.go counts it.
 
 // PrefixQuota bounds the keys with a prefix. A bound of 0 is none.
 type PrefixQuota struct {
@@ -34,6 +34,8 @@ type PrefixUsage struct {
 	PrefixQuota
 	UsedBytes int64 `json:"used_bytes"`
 	UsedKeys  int64 `json:"used_keys"`
+	// Counting: not all keys are counted yet, so more may be used. What is counted already holds.
+	Counting bool `json:"counting,omitempty"`
 }
 
 // PrefixQuotaError refuses a request that would use more than the quota of a prefix. Nothing happened. A retry may
@@ -50,11 +52,10 @@ const (
 	mostPrefixQuotas = 256
 	// longestPrefix bounds the prefix of a quota.
 	longestPrefix = 4 << 10
-	// countedAtOnce is how many keys are read at once to count them.
-	countedAtOnce = 1000
 )
 
-// prefixQuotasKey holds the quotas in the meta bucket, as JSON.
+// prefixQuotasKey holds the quotas in the meta bucket, as JSON of []recordedQuota. It stays when there are none any
+// more.
 var prefixQuotasKey = []byte("braidPrefixQuotas")
 
 // Check reports why a quota cannot be set.
@@ -82,74 +83,89 @@ func decodeQuota(data []byte) (q PrefixQuota, err error) {
 	return q, nil
 }
 
+// recordedQuota is a quota in the database.
+type recordedQuota struct {
+	PrefixQuota
+	// From is the key from which on keys are not counted yet; nil: all are counted.
+	From []byte `json:"from,omitempty"`
+}
+
 // prefixQuotas are the quotas and what is used of them. The apply goroutine changes them.
 type prefixQuotas struct {
-	some atomic.Bool // there are some
+	refs func() *refs // of the database now
+	step int          // countedKeys, but in tests
+	some atomic.Bool  // there are some
+	ever atomic.Bool  // the database has or had some
 
-	mu  sync.RWMutex
-	all []PrefixUsage // by prefix
+	mu      sync.RWMutex
+	all     []counted     // by prefix
+	changed chan struct{} // closed, and replaced, when quotas are set or more of their keys are counted
+	stopped chan struct{} // closed when none is counted any more
+}
+
+func (p *prefixQuotas) init(now func() *refs) {
+	p.refs, p.step, p.changed, p.stopped = now, countedKeys, make(chan struct{}), make(chan struct{})
 }
 
 // PrefixQuotas returns the quotas, by prefix.
 func (s *Store) PrefixQuotas() []PrefixUsage {
-	s.quotas.mu.RLock()
-	defer s.quotas.mu.RUnlock()
-	return slices.Clone(s.quotas.all)
+	all, _ := s.quotas.now()
+	usages := make([]PrefixUsage, len(all))
+	for i := range all {
+		usages[i] = all[i].PrefixUsage
+		usages[i].Counting = all[i].from != nil
+	}
+	return usages
+}
+
+// HadPrefixQuotas reports whether the state has or had quotas: the commands that set them may be in the log still.
+func (s *Store) HadPrefixQuotas() bool { return s.quotas.ever.Load() }
+
+// now returns a copy of the quotas, and a channel that is closed when they change.
+func (p *prefixQuotas) now() ([]counted, <-chan struct{}) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.Clone(p.all), p.changed
 }
 
 // load counts what is used of the quotas of a database.
-func (p *prefixQuotas) load(be backend.Backend, kv mvcc.ReadView) error {
-	quotas, err := readPrefixQuotas(be)
+func (p *prefixQuotas) load(db *database, kv mvcc.KV) error {
+	quotas, ever, err := readPrefixQuotas(db.be)
 	if err != nil {
 		return err
 	}
-	all := make([]PrefixUsage, len(quotas))
+	all := make([]counted, len(quotas))
 	for i, q := range quotas {
-		if all[i], err = count(q, kv); err != nil {
+		if all[i], err = recount(q, kv, db.refs); err != nil {
 			return err
 		}
 	}
+	p.ever.Store(ever)
 	p.set(all)
 	return nil
 }
 
-func readPrefixQuotas(be backend.Backend) (quotas []PrefixQuota, err error) {
+func readPrefixQuotas(be backend.Backend) (quotas []recordedQuota, ever bool, err error) {
 	tx := be.ReadTx()
 	tx.RLock()
 	defer tx.RUnlock() // values are in the map of the file
 	_, values := tx.UnsafeRange(schema.Meta, prefixQuotasKey, nil, 1)
 	if len(values) == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
 	if err := json.Unmarshal(values[0], &quotas); err != nil {
-		return nil, fmt.Errorf("quotas of prefixes: %w", err)
+		return nil, true, fmt.Errorf("quotas of prefixes: %w", err)
 	}
-	return quotas, nil
+	return quotas, true, nil
 }
 
-func (p *prefixQuotas) set(all []PrefixUsage) {
+func (p *prefixQuotas) set(all []counted) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all = all
 	p.some.Store(len(all) > 0)
-}
-
-// count counts the keys with a prefix.
-func count(q PrefixQuota, kv mvcc.ReadView) (PrefixUsage, error) {
-	u := PrefixUsage{PrefixQuota: q}
-	for from, end := []byte(q.Prefix), endOfPrefix(q.Prefix); ; {
-		r, err := kv.Range(context.Background(), from, end, mvcc.RangeOptions{Limit: countedAtOnce})
-		if err != nil {
-			return u, err
-		}
-		for _, kv := range r.KVs {
-			u.UsedBytes, u.UsedKeys = u.UsedBytes+sizeOf(kv.Key, kv.Value), u.UsedKeys+1
-		}
-		if len(r.KVs) < countedAtOnce {
-			return u, nil
-		}
-		from = append(bytes.Clone(r.KVs[len(r.KVs)-1].Key), 0)
-	}
+	close(p.changed)
+	p.changed = make(chan struct{})
 }
 
 // endOfPrefix is the end of the range of keys with a prefix, as etcd's store expects it.
@@ -164,31 +180,39 @@ func endOfPrefix(prefix string) []byte {
 	return []byte{} // of all keys
 }
 
-// sizeOf is how much a key counts. A record counts as the value that it stands for, on every member.
-func sizeOf(key, value []byte) int64 {
-	if r, ok := parseRecord(value); ok {
-		return int64(len(key)) + int64(min(r.size, 1<<40))
-	}
-	return int64(len(key)) + int64(len(value))
-}
-
 // applyQuota sets a quota. What was used before may be more.
 func (s *Store) applyQuota(q PrefixQuota) *Result {
-	all := slices.DeleteFunc(s.PrefixQuotas(), func(u PrefixUsage) bool { return u.Prefix == q.Prefix })
-	if q.Bytes > 0 || q.Keys > 0 {
-		if len(all) >= mostPrefixQuotas {
-			return &Result{Err: fmt.Errorf("%w: more than %d quotas", ErrBadCommand, mostPrefixQuotas)}
-		}
-		u, err := count(q, s.kv)
-		if err != nil {
+	all, _ := s.quotas.now()
+	i, known := findQuota(all, q.Prefix)
+	switch {
+	case q.Bytes == 0 && q.Keys == 0 && known:
+		all = slices.Delete(all, i, i+1)
+	case q.Bytes == 0 && q.Keys == 0:
+	case known:
+		all[i].PrefixQuota = q
+	case len(all) >= mostPrefixQuotas:
+		return &Result{Err: fmt.Errorf("%w: more than %d quotas", ErrBadCommand, mostPrefixQuotas)}
+	default:
+		all = slices.Insert(all, i, counted{PrefixUsage: PrefixUsage{PrefixQuota: q}, from: []byte(q.Prefix)})
+	}
+	return s.setQuotas(all, q.Prefix)
+}
+
+// findQuota returns where the quota of a prefix is, or where it would be.
+func findQuota(all []counted, prefix string) (at int, known bool) {
+	return slices.BinarySearchFunc(all, prefix, func(u counted, p string) int { return strings.Compare(u.Prefix, p) })
+}
+
+// setQuotas counts more keys of one of the quotas, and makes them those of the state.
+func (s *Store) setQuotas(all []counted, prefix string) *Result {
+	if i, known := findQuota(all, prefix); known {
+		if err := all[i].more(s.kv, s.db.refs, s.quotas.step); err != nil {
 			return &Result{Err: err}
 		}
-		all = append(all, u)
-		slices.SortFunc(all, func(a, b PrefixUsage) int { return strings.Compare(a.Prefix, b.Prefix) })
 	}
-	quotas := make([]PrefixQuota, len(all))
+	quotas := make([]recordedQuota, len(all))
 	for i := range all {
-		quotas[i] = all[i].PrefixQuota
+		quotas[i] = recordedQuota{all[i].PrefixQuota, all[i].from}
 	}
 	b, err := json.Marshal(quotas)
 	if err != nil {
@@ -198,6 +222,7 @@ func (s *Store) applyQuota(q PrefixQuota) *Result {
 	tx.LockInsideApply()
 	tx.UnsafePut(schema.Meta, prefixQuotasKey, b)
 	tx.Unlock()
+	s.quotas.ever.Store(true)
 	s.quotas.set(all)
 	return &Result{}
 }
@@ -209,7 +234,7 @@ func (p *prefixQuotas) concerns(key, end []byte) bool {
 	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return slices.ContainsFunc(p.all, func(u PrefixUsage) bool {
+	return slices.ContainsFunc(p.all, func(u counted) bool {
 		if end == nil {
 			return bytes.HasPrefix(key, []byte(u.Prefix))
 		}
@@ -218,94 +243,74 @@ func (p *prefixQuotas) concerns(key, end []byte) bool {
 	})
 }
 
-// add counts a key that was written or deleted.
-func (p *prefixQuotas) add(key []byte, size, keys int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.all {
-		if u := &p.all[i]; bytes.HasPrefix(key, []byte(u.Prefix)) {
-			u.UsedBytes, u.UsedKeys = u.UsedBytes+size, u.UsedKeys+keys
-		}
-	}
-}
-
-// put counts a put in a transaction, before it.
-func (p *prefixQuotas) put(tx mvcc.ReadView, key, value []byte) {
-	if p.concerns(key, nil) {
-		before, keys := present(tx, key)
-		p.add(key, sizeOf(key, value)-before, 1-keys)
-	}
-}
-
-// delete counts the deletion of a range in a transaction, before it.
-func (p *prefixQuotas) delete(tx mvcc.ReadView, key, end []byte) {
-	if !p.concerns(key, end) {
-		return
-	}
-	r, err := tx.Range(context.Background(), key, end, mvcc.RangeOptions{})
-	if err != nil {
-		return // deleting fails as well
-	}
-	for _, kv := range r.KVs {
-		p.add(kv.Key, -sizeOf(kv.Key, kv.Value), -1)
-	}
-}
-
-// present is the size of a key, and 1 if there is one.
-func present(kv mvcc.ReadView, key []byte) (size, keys int64) {
-	r, err := kv.Range(context.Background(), key, nil, mvcc.RangeOptions{})
-	if err != nil || len(r.KVs) == 0 {
-		return 0, 0
-	}
-	return sizeOf(key, r.KVs[0].Value), 1
-}
-
 // check refuses a request that would use more than a quota. Of a transaction the branch counts that uses more, without
-// what it deletes. What makes nothing larger is never refused.
-func (p *prefixQuotas) check(kv mvcc.ReadView, r *pb.InternalRaftRequest) error {
-	if !p.some.Load() || r.Put == nil && r.Txn == nil {
-		return nil
-	}
-	p.mu.RLock()
-	all := slices.Clone(p.all)
-	p.mu.RUnlock()
-	for _, u := range all {
-		g := growth{kv: kv, prefix: []byte(u.Prefix)}
+// what it deletes. What makes nothing larger is never refused. valueSize is how much the value of a put counts.
+func (p *prefixQuotas) check(kv mvcc.ReadView, r *pb.InternalRaftRequest,
+	valueSize func(p *pb.PutRequest) int64) error {
+	all, _ := p.now()
+	for i := range all {
+		u := &all[i]
+		g := growth{kv: kv, refs: p.refs(), prefix: []byte(u.Prefix), valueSize: valueSize}
 		size, keys := g.put(r.Put)
 		if r.Txn != nil {
 			size, keys = g.txn(r.Txn)
 		}
 		if u.Bytes > 0 && size > 0 && u.UsedBytes+size > u.Bytes || u.Keys > 0 && keys > 0 && u.UsedKeys+keys > u.Keys {
-			return &PrefixQuotaError{u}
+			return &PrefixQuotaError{u.PrefixUsage}
 		}
 	}
 	return nil
 }
 
-// growth is by how much a request makes the keys with a prefix grow, at most.
-type growth struct {
-	kv     mvcc.ReadView
-	prefix []byte
+// checks reports whether a request is to be checked.
+func (p *prefixQuotas) checks(r *pb.InternalRaftRequest) bool {
+	return p.some.Load() && (r.Put != nil || r.Txn != nil)
 }
 
-func (g growth) put(r *pb.PutRequest) (size, keys int64) {
+// checkPrefixes refuses a request, as its client sent it, that would use more than a quota.
+func (s *Store) checkPrefixes(r *pb.InternalRaftRequest) error {
+	if !s.quotas.checks(r) {
+		return nil
+	}
+	return s.quotas.check(s.kv, r, func(p *pb.PutRequest) int64 { return int64(len(p.Value)) })
+}
+
+// checkPrefixesApplying is checkPrefixes of the request of a command.
+func (s *Store) checkPrefixesApplying(r *pb.InternalRaftRequest) error {
+	if !s.quotas.checks(r) {
+		return nil
+	}
+	tx := s.kv.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
+	defer tx.End()
+	return s.quotas.check(tx, r, func(p *pb.PutRequest) int64 { return s.kv.valueSize(tx, p.Key, p.Value) })
+}
+
+// growth is by how much a request makes the keys with a prefix grow, at most.
+type growth struct {
+	kv        mvcc.ReadView
+	refs      *refs
+	prefix    []byte
+	valueSize func(*pb.PutRequest) int64
+}
+
+func (g *growth) put(r *pb.PutRequest) (size, keys int64) {
 	if r == nil || !bytes.HasPrefix(r.Key, g.prefix) {
 		return 0, 0
 	}
-	before, there := present(g.kv, r.Key)
+	before, there := present(g.kv, g.refs, r.Key)
 	if r.IgnoreValue {
 		return 0, 1 - there
 	}
-	return sizeOf(r.Key, r.Value) - before, 1 - there
+	return int64(len(r.Key)) + g.valueSize(r) - before, 1 - there
 }
 
-func (g growth) txn(r *pb.TxnRequest) (size, keys int64) {
+func (g *growth) txn(r *pb.TxnRequest) (size, keys int64) {
 	s, k := g.branch(r.Success)
 	t, l := g.branch(r.Failure)
 	return max(s, t), max(k, l)
 }
 
-func (g growth) branch(ops []*pb.RequestOp) (size, keys int64) {
+func (g *growth) branch(ops []*pb.RequestOp) (size, keys int64) {
 	for _, op := range ops {
 		s, k := g.put(op.GetRequestPut())
 		if nested := op.GetRequestTxn(); nested != nil {

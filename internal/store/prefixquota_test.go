@@ -2,13 +2,13 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
 // quotaOf is the command that sets a quota.
@@ -23,8 +23,9 @@ func quotaOf(prefix string, bytes, keys int64) []byte {
 // requireCounted demands that what is used of each quota is what the keys say.
 func (n *node) requireCounted() {
 	n.t.Helper()
-	for _, u := range n.PrefixQuotas() {
-		want, err := count(u.PrefixQuota, n.kv)
+	all, _ := n.quotas.now()
+	for _, u := range all {
+		want, err := recount(recordedQuota{u.PrefixQuota, u.from}, n.kv, n.database().refs)
 		require.NoError(n.t, err)
 		require.Equal(n.t, want, u)
 	}
@@ -123,20 +124,92 @@ func TestUsageFollowsTheKeys(t *testing.T) {
 	}
 }
 
-// Keys are counted in pages, and a prefix may have no end.
-func TestCountOfManyKeys(t *testing.T) {
-	n := openTemp(t)
+// Keys are counted in steps, which are part of the order: what is counted at each place is the same on a member that
+// starts again, and on one that installs a snapshot, and what is counted already holds.
+func TestKeysAreCountedInSteps(t *testing.T) {
+	const keys, step, prefix = 100, 7, "q/"
+	o := testOptions(t.TempDir())
+	n, other := open(t, o), openTemp(t)
 	var ops []*pb.RequestOp
-	for i := range 2*countedAtOnce + 1 {
-		ops = append(ops, putOp("\xff\xff"+string(rune('a'+i%26))+strings.Repeat("x", i/26), "v"))
+	for i := range keys {
+		ops = append(ops, putOp(fmt.Sprintf(prefix+"%03d", 2*i), "v"))
 	}
 	n.must(&pb.InternalRaftRequest{Txn: &pb.TxnRequest{Success: ops}})
-	u, err := count(PrefixQuota{Prefix: "\xff\xff"}, n.kv)
+	n.quotas.step = step
+	require.NoError(t, n.raw(quotaOf(prefix, 0, keys-20))[0].Err)
+	steps := 1
+	for ; n.PrefixQuotas()[0].Counting; steps++ {
+		used := n.PrefixQuotas()[0].UsedKeys
+		require.NoError(t, other.Restore(snapshotReader(n)))
+		other.next = n.next
+		other.quotas.step = step
+		require.NoError(t, n.Sync())
+		require.NoError(t, n.Close())
+		n = open(t, o)
+		n.quotas.step = step
+		require.Equal(t, used, n.PrefixQuotas()[0].UsedKeys)
+		require.Equal(t, n.PrefixQuotas(), other.PrefixQuotas())
+		for _, m := range []*node{n, other} {
+			key := fmt.Sprintf(prefix+"%03d", 4*used-keys) // counted, or to be counted
+			m.must(del(key, ""))
+			require.Equal(t, used >= keys-20, m.do(put(key, "w")).Err != nil)
+			require.NoError(t, m.raw(countCommand(prefix))[0].Err)
+			m.requireCounted()
+		}
+		require.Equal(t, n.PrefixQuotas(), other.PrefixQuotas())
+	}
+	require.InDelta(t, keys/step, steps, 2)
+	n.requireCounted()
+	require.NoError(t, n.raw(countCommand(prefix), countCommand("none"))[0].Err, "nothing is left")
+	require.NoError(t, n.Close())
+}
+
+// A prefix may have no end.
+func TestRecountUpToTheEnd(t *testing.T) {
+	n := openTemp(t)
+	for i := range 2*walkedAtOnce + 1 {
+		n.must(put(fmt.Sprint("\xff\xff", i), "v"))
+	}
+	u, err := recount(recordedQuota{PrefixQuota: PrefixQuota{Prefix: "\xff\xff"}}, n.kv, n.database().refs)
 	require.NoError(t, err)
-	require.EqualValues(t, len(ops), u.UsedKeys)
-	all, err := n.kv.Range(context.Background(), []byte{0xff, 0xff}, []byte{}, mvcc.RangeOptions{})
-	require.NoError(t, err)
-	require.Len(t, all.KVs, len(ops))
+	require.EqualValues(t, 2*walkedAtOnce+1, u.UsedKeys)
+}
+
+// The primary lessor has the keys counted, and whoever set the quota learns when they are.
+func TestThePrimaryHasKeysCounted(t *testing.T) {
+	n := openTemp(t)
+	n.quotas.step = 1
+	for i := range 3 {
+		n.must(put(fmt.Sprint("a", i), "v"))
+	}
+	n.raw(quotaOf("a", 0, 2))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, n.AwaitCounted(ctx, "a"), context.Canceled)
+	n.raw(n.Leases().Claim())
+	counted := make(chan error, 1)
+	go func() { counted <- n.AwaitCounted(t.Context(), "a") }()
+	for n.PrefixQuotas()[0].Counting {
+		n.raw(within(t, n.Wanted()))
+	}
+	require.NoError(t, within(t, counted))
+	n.requireUsed(9, 3)
+	require.NoError(t, n.AwaitCounted(t.Context(), "none"))
+}
+
+// A put that may be answered before it is applied is decided when it is applied, as any other.
+func TestNoPutBelowAQuotaIsAccepted(t *testing.T) {
+	n := openTemp(t)
+	before := n.accepts("a1", "v")
+	require.True(t, n.AcceptsEarly([]byte("a1")))
+	n.raw(quotaOf("a", 0, 1))
+	n.applies(before)
+	_, err := n.EncodeAccepted(put("a2", "v").Put)
+	require.ErrorAs(t, err, new(*NotAcceptedError))
+	require.False(t, n.AcceptsEarly([]byte("a1")))
+	require.True(t, n.AcceptsEarly([]byte("b")))
+	n.accepts("b", "v")
+	n.requireUsed(3, 1)
 }
 
 // A large value counts whole, wherever its bytes are.
@@ -151,4 +224,33 @@ func TestLargeValuesCount(t *testing.T) {
 	n.put("ab", strings.Repeat("x", 700_000))
 	require.EqualValues(t, 700_008, n.PrefixQuotas()[0].UsedBytes)
 	n.requireCounted()
+}
+
+// A value that only looks like a record counts with its own size, however it came into the order.
+func TestForgedRecordsCountAsTheyAre(t *testing.T) {
+	forged := string(record{size: 1 << 40}.encode())
+	n := openLarge(t)
+	n.raw(quotaOf("a", 1000, 0))
+	require.NoError(t, n.CheckQuota(put("a", forged)))
+	_, err := n.try(put("a", forged)) // in a body
+	require.NoError(t, err)
+	plain := func(r *pb.InternalRaftRequest) { // as a member without bodies orders it
+		t.Helper()
+		command, err := encode([]byte{kindRequest}, r)
+		require.NoError(t, err)
+		require.NoError(t, n.raw(command)[0].Err)
+	}
+	plain(put("ab", forged))
+	plain(&pb.InternalRaftRequest{Txn: &pb.TxnRequest{Success: []*pb.RequestOp{putOp("abc", forged)}}})
+	n.requireUsed(int64(6+3*len(forged)), 3)
+	n.must(del("a", "b"))
+	n.requireUsed(0, 0)
+
+	n.raw(quotaOf("a", 1<<20, 0))
+	n.put("a", strings.Repeat("x", 500_000))
+	n.must(&pb.InternalRaftRequest{Put: &pb.PutRequest{Key: []byte("a"), IgnoreValue: true}})
+	n.requireUsed(500_001, 1)
+	genuine := string(recordOf([]byte(strings.Repeat("x", 500_000))).encode())
+	plain(put("ab", genuine)) // of another key's value, which it does not have
+	n.requireUsed(int64(500_003+len(genuine)), 2)
 }

@@ -50,7 +50,7 @@ func (l *limits) now() (*alarms, storage.Quota, backend.Backend) {
 // request is ordered. Requests that need no space pass. A retry is safe after space was made and the alarm was
 // disarmed. A [PrefixQuotaError] refuses what would use more than the quota of a prefix; applying checks that again.
 func (s *Store) CheckQuota(r *pb.InternalRaftRequest) error {
-	if err := s.quotas.check(s.kv, r); err != nil {
+	if err := s.checkPrefixes(r); err != nil {
 		return err
 	}
 	return s.limits.check(r)

@@ -41,13 +41,15 @@ func randomLog(n *node, seed uint64, length int) [][]byte {
 	}
 	log := make([][]byte, length)
 	for i := range log {
-		switch r.IntN(15) {
+		switch r.IntN(16) {
 		case 0:
 			log[i] = claimCommand(r.Uint64N(3)+0xb0, 1)
 		case 1:
 			log[i] = nil
 		case 2:
 			log[i] = quotaOf([]string{"k", "k1", "k12", "k3", "other"}[r.IntN(5)], r.Int64N(300), r.Int64N(12))
+		case 3:
+			log[i] = countCommand("k")
 		default:
 			log[i] = n.encode(requests[r.IntN(len(requests))]())
 		}
@@ -59,6 +61,7 @@ func randomLog(n *node, seed uint64, length int) [][]byte {
 func TestSameLogSameState(t *testing.T) {
 	for seed := range uint64(5) {
 		one, two := openTemp(t), openTemp(t)
+		one.quotas.step, two.quotas.step = 1, 1
 		log := randomLog(one, seed, 400)
 		one.raw(log...)
 		for r := rand.New(rand.NewPCG(seed, 2)); len(log) > 0; {

@@ -149,7 +149,7 @@ func (s *Store) swapFor(db *database) (old *database, err error) {
 	if err := s.kv.Restore(db.keys()); err != nil {
 		return nil, err
 	}
-	if err := s.quotas.load(db.be, s.kv); err != nil {
+	if err := s.quotas.load(db, s.kv); err != nil {
 		return nil, err
 	}
 	return s.adopt(db), nil

@@ -109,6 +109,7 @@ func Open(o Options) (*Store, error) {
 		bodies: o.Bodies, limit: uint64(o.ResponseBytes), lg: s.lg, fetching: semaphore.NewWeighted(o.ResponseBytes),
 		refs: func() *refs { return s.database().refs }, compacted: s.CompactRevision,
 	}
+	s.quotas.init(s.values.refs)
 	s.wanted.init()
 	s.frozen.init()
 	s.damage = Damage{opts: &s.opts, lg: s.lg, latch: s.latch, short: &s.short, found: make(chan struct{}, 1)}
@@ -119,6 +120,7 @@ func Open(o Options) (*Store, error) {
 		return nil, openError(o.Dir, err)
 	}
 	go s.leases.run()
+	go s.countQuotas()
 	go s.limits.watch(s.stop, s.latch.failed)
 	return s, nil
 }
@@ -149,7 +151,7 @@ func (s *Store) open() (err error) {
 	}))
 	// Keys of leases that end are deleted through s.kv, too.
 	s.lessor.SetRangeDeleter(func() lease.TxnDelete { return s.kv.Write(traceutil.TODO()) })
-	if err = s.quotas.load(s.db.be, s.kv); err != nil {
+	if err = s.quotas.load(s.db, s.kv); err != nil {
 		return err
 	}
 	if s.rights, err = s.openRights(); err != nil {
@@ -216,6 +218,7 @@ func (s *Store) Close() error {
 	s.lessor.Stop()
 	<-s.leases.stopped
 	<-s.limits.stopped
+	<-s.quotas.stopped
 	s.releaser.running.Wait()
 	err := s.latch.guard(func() error {
 		return errors.Join(s.kv.Close(), s.rights.auth.Close(), s.db.be.Close())
