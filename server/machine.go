@@ -21,6 +21,7 @@ var (
 	_ braid.BodyKeeper          = (*machine)(nil)
 	_ braid.Repairable          = (*machine)(nil)
 	_ braid.Born                = (*machine)(nil)
+	_ braid.Versioned           = (*machine)(nil)
 )
 
 // Apply implements braid.StateMachine. The name applyEntries of the part that changes the database is expected on the
@@ -65,6 +66,20 @@ func (m *machine) Damaged() error { return m.store.Damage().Err() }
 
 // Birth implements braid.Born.
 func (m *machine) Birth() string { return m.store.Birth() }
+
+// Versions of the state: quotasVersion has quotas of prefixes.
+const (
+	plainVersion = iota
+	quotasVersion
+)
+
+// StateVersion implements braid.Versioned.
+func (m *machine) StateVersion() (needed, known uint8) {
+	if m.store.HadPrefixQuotas() {
+		return quotasVersion, quotasVersion
+	}
+	return plainVersion, quotasVersion
+}
 
 // Condemn implements braid.Repairable.
 func (m *machine) Condemn(cause error) { m.store.Damage().Condemn(cause) }

@@ -95,3 +95,12 @@ func Restore(sm StateMachine, state io.Reader) error {
 	_, err := io.Copy(io.Discard, state)
 	return err
 }
+
+// Versioned is a [DurableStateMachine] whose commands have versions. There is no link between a member whose state had
+// a command of a version and a member that does not know the version: its state would differ.
+type Versioned interface {
+	// StateVersion returns the newest version of which the state had commands, and the newest that this program knows:
+	// 0 to 3. The first may grow, and never becomes less; it is known before such a command is answered. It is called
+	// concurrently with everything else.
+	StateVersion() (needed, known uint8)
+}

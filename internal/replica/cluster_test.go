@@ -70,6 +70,14 @@ type machine struct {
 	sync    func() error
 	live    func() error // before bodies are listed
 	damaged error
+	needed  uint8 // version of the state; its members know none
+}
+
+// StateVersion implements member.Versioned.
+func (m *machine) StateVersion() (needed, known uint8) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.needed, m.needed
 }
 
 func (m *machine) Apply(commands []member.Command) error {

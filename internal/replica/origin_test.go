@@ -49,7 +49,7 @@ func TestALinkFromBeforeTheLineageIsChecked(t *testing.T) {
 	require.False(t, up(1) || up(2))
 }
 
-// open starts members with real links.
+// open starts members with real links, which they have at the same addresses when they start again.
 func (c *testCluster) open(t *testing.T) {
 	c.disks, c.machines, c.running = map[protocol.MemberID]vfs.FS{}, map[protocol.MemberID]*machine{},
 		map[protocol.MemberID]*Replica{}
@@ -61,10 +61,18 @@ func (c *testCluster) open(t *testing.T) {
 		listeners[id], c.disks[id] = l, vfs.NewMem()
 		c.members = append(c.members, protocol.Member{ID: id, PeerURLs: []string{"http://" + l.Addr().String()}})
 	}
-	c.tune = func(o *Options) { o.Listen, o.newLinks = []net.Listener{listeners[o.Self]}, nil }
+	c.tune = func(o *Options) {
+		l := listeners[o.Self]
+		if delete(listeners, o.Self); l == nil {
+			var err error
+			l, err = net.Listen("tcp", strings.TrimPrefix(c.members[o.Self-1].PeerURLs[0], "http://"))
+			require.NoError(t, err)
+		}
+		o.Listen, o.newLinks = []net.Listener{l}, nil
+	}
 	for _, m := range c.members {
-		r := c.start(m.ID)
-		t.Cleanup(func() { require.NoError(t, r.Close()) })
+		c.start(m.ID)
+		t.Cleanup(func() { require.NoError(t, c.running[m.ID].Close()) })
 	}
 }
 

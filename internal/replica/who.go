@@ -147,7 +147,11 @@ func (a *acquaintances) born(id uint64, state string) error {
 func (a *acquaintances) told() transport.Told {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.handshakes.Told()
+	t := a.handshakes.Told()
+	if v, ok := a.r.apply.machine.Machine().(member.Versioned); ok {
+		t.StateNeeded, t.StateKnown = v.StateVersion()
+	}
+	return t
 }
 
 // lineage is transport.Handshake.Lineage.

@@ -115,11 +115,18 @@ func TestUsageFollowsTheKeys(t *testing.T) {
 		n.raw(quotaOf("k", 1000, 0))
 		want := n.PrefixQuotas()
 		other := openTemp(t)
+		require.True(t, n.HadPrefixQuotas() && !other.HadPrefixQuotas())
 		require.NoError(t, other.Restore(snapshotReader(n)))
 		require.Equal(t, want, other.PrefixQuotas())
 		require.NoError(t, n.Close())
 		n = open(t, o)
 		require.Equal(t, want, n.PrefixQuotas())
+		for _, u := range want {
+			n.raw(quotaOf(u.Prefix, 0, 0))
+		}
+		require.NoError(t, n.Close())
+		n = open(t, o)
+		require.True(t, n.HadPrefixQuotas(), "the log may have commands that set some")
 		require.NoError(t, n.Close())
 	}
 }

@@ -45,7 +45,7 @@ func flags(joins, learns bool, v features, k originFields) (f byte) {
 	if k.founders {
 		f |= flagFounders
 	}
-	return f
+	return f | v.state<<stateShift
 }
 
 // birth returns what this member knows of the birth now.
@@ -80,14 +80,20 @@ func (t *Transport) told() (w told, err error) {
 	if w.text, err = w.Text(); err == nil && w.birth.State != "" {
 		w.text += birthSetting + "=" + w.birth.State + "\n"
 	}
+	if err == nil && w.StateNeeded > 0 {
+		w.text += fmt.Sprintf("%s=%d\n", stateSetting, w.StateNeeded)
+	}
 	return w, err
 }
 
 // birthOf separates the birth from the text of another member's settings.
-func birthOf(text string) (settings, birth string) {
+func birthOf(text string) (settings, birth string) { return separate(text, birthSetting) }
+
+// separate separates a line from the others of a text.
+func separate(text, name string) (rest, value string) {
 	for line := range strings.Lines(text) {
-		if state, ok := strings.CutPrefix(line, birthSetting+"="); ok {
-			return strings.Replace(text, line, "", 1), strings.TrimSuffix(state, "\n")
+		if value, ok := strings.CutPrefix(line, name+"="); ok {
+			return strings.Replace(text, line, "", 1), strings.TrimSuffix(value, "\n")
 		}
 	}
 	return text, ""
@@ -97,7 +103,11 @@ func birthOf(text string) (settings, birth string) {
 // link; "": there may be one. text, joins, learns and v are what it told.
 func (t *Transport) differ(own *told, text string, joins, learns bool, v features) string {
 	text, state := birthOf(text)
+	text, needed := stateOf(text)
 	var parts []string
+	if d := own.stateDiffers(needed, v.state); d != "" {
+		parts = append(parts, d)
+	}
 	if d := own.Differ(text, learns, v.seals); d != "" {
 		parts = append(parts, d)
 	}

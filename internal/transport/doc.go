@@ -11,9 +11,9 @@
 // whose connection to keep. Requests have a few connections per peer and are distinguished by number. A snapshot has a
 // connection of its own, so that frames of the log never wait behind it. Each connection starts with a handshake that
 // checks, on both sides, version, cluster, members, the settings that must be equal, and with which state the cluster
-// began (handshakeout.go and handshakein.go, settings.go, birth.go). A connection that fails the handshake occupies
-// one of a bounded number of slots until a deadline. A joiner, which is not a member yet, may ask one question instead
-// of the handshake after TLS (joiner.go).
+// began (handshakeout.go and handshakein.go, settings.go, birth.go, state.go). A connection that fails the handshake
+// occupies one of a bounded number of slots until a deadline. A joiner, which is not a member yet, may ask one question
+// instead of the handshake after TLS (joiner.go).
 //
 // # Bounds
 //

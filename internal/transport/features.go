@@ -4,16 +4,22 @@ package transport
 type features struct {
 	tunes bool // profiles
 	seals bool // seals of the log
+	// state is the newest version of the program's state that it can follow: see Told.StateKnown.
+	state uint8
 }
 
 const (
 	flagTunes = 16
 	flagSeals = 32
+	// The state's version is in the highest bits.
+	stateShift, maxState = 6, 3
 )
 
-// ownFeatures are those of this version.
-var ownFeatures = features{tunes: true, seals: true}
+// ownFeatures are those of this version, with the newest version of the state that the program can follow.
+func ownFeatures(state uint8) features {
+	return features{tunes: true, seals: true, state: min(state, maxState)}
+}
 
 func featuresOf(flags byte) features {
-	return features{tunes: flags&flagTunes != 0, seals: flags&flagSeals != 0}
+	return features{tunes: flags&flagTunes != 0, seals: flags&flagSeals != 0, state: flags >> stateShift}
 }

@@ -165,7 +165,7 @@ func (t *Transport) conclude(conn net.Conn, h *hello, r *reply) error {
 // replyTo is a reply to a member of this cluster; reason 0: it is accepted.
 func (t *Transport) replyTo(id uint64, own *told, reason Reason) *reply {
 	r := &reply{reason: reason, cluster: t.opt.Cluster, self: t.opt.Self, who: t.opt.Who, expects: t.expects(id),
-		joins: own.birth.Unknown, learns: own.Unknown, features: ownFeatures, text: own.text}
+		joins: own.birth.Unknown, learns: own.Unknown, features: ownFeatures(own.StateKnown), text: own.text}
 	r.settings = markOf(r.text)
 	return r
 }

@@ -107,6 +107,9 @@ func (t *Transport) checkReply(conn net.Conn, h *hello, r *reply) error {
 	case r.settings != h.settings && !h.joins:
 		return refusal(conn, h, ReasonSettings, "the peer did not see it")
 	}
+	if d := h.own.stateDiffers(0, r.features.state); d != "" {
+		return refusal(conn, h, ReasonSettings, d)
+	}
 	return nil
 }
 

@@ -74,7 +74,7 @@ func (h *hello) fill(t *Transport) error {
 		return err
 	}
 	h.joins, h.learns, h.text, h.own, h.origin = own.birth.Unknown, own.Unknown, own.text, &own, t.originFields()
-	h.settings, h.features = markOf(h.text), ownFeatures
+	h.settings, h.features = markOf(h.text), ownFeatures(own.StateKnown)
 	return nil
 }
 

@@ -27,6 +27,9 @@ type Told struct {
 	// Tunable reports whether a profile can change a setting; nil: none can be changed. A setting that is not known here
 	// cannot.
 	Tunable func(name string) bool
+	// StateNeeded is the version that a member must know to follow the program's state, 0: any does. StateKnown is the
+	// newest one that this member knows. They are at most 3.
+	StateNeeded, StateKnown uint8
 }
 
 // profileSetting is the name under which the version of a profile is sent; it is no setting. The first one is not sent:
@@ -67,7 +70,7 @@ func (t *Told) Text() (string, error) {
 }
 
 func reserved(name string) bool {
-	return name == birthSetting || name == profileSetting || name == sealedSetting
+	return name == birthSetting || name == profileSetting || name == sealedSetting || name == stateSetting
 }
 
 // Differ names each setting that another member has differently, with both values; "": there may be a link. there is
