@@ -94,6 +94,30 @@ func (s *Server) forChange(ctx context.Context) (within context.Context, cancel 
 	return within, cancel, toStatus(err)
 }
 
+// detached completes something also if the client of ctx no longer waits, within a limited time, and until the server
+// stops.
+func (s *Server) detached(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+	done := make(chan error, 1)
+	s.background.Go(func() {
+		within, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		go func() {
+			select {
+			case <-s.stopping:
+				cancel()
+			case <-within.Done():
+			}
+		}()
+		done <- do(within)
+	})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // message is a message of type T.
 type message[T any] interface {
 	*T

@@ -77,25 +77,9 @@ func (a *authService) AuthEnable(ctx context.Context, r *pb.AuthEnableRequest) (
 
 // close completes AuthEnable, also if its client no longer waits.
 func (a *authService) close(ctx context.Context, revision uint64) error {
-	closed := make(chan error, 1)
-	a.s.background.Go(func() {
-		within, cancel := context.WithTimeout(context.Background(), a.s.early.fresh.limit+2*a.s.timeout)
-		defer cancel()
-		go func() {
-			select {
-			case <-a.s.stopping:
-				cancel()
-			case <-within.Done():
-			}
-		}()
-		closed <- a.s.early.close(within, a.s.store.Applied(), revision)
+	return a.s.detached(ctx, a.s.early.fresh.limit+2*a.s.timeout, func(ctx context.Context) error {
+		return a.s.early.close(ctx, a.s.store.Applied(), revision)
 	})
-	select {
-	case err := <-closed:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // AuthDisable implements pb.AuthServer.

@@ -156,7 +156,7 @@ func (c *hashChecks) keptHere(_ context.Context, _ *auth.AuthInfo, r *pb.HashKVR
 }
 
 func (c *hashChecks) freshHere(ctx context.Context, _ *auth.AuthInfo, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
-	h, err := c.store.HashKV(r.Revision)
+	h, err := c.store.HashKV(ctx, r.Revision)
 	return hashResponse(&h), errors.Join(err, ctx.Err())
 }
 

@@ -83,13 +83,26 @@ func (m *maintenanceService) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb
 	return resp, nil
 }
 
-// Defragment implements pb.MaintenanceServer. It rewrites this member's database, and the member serves meanwhile.
+// longestDefragmentation is how long a defragmentation may wait for snapshots that are sent meanwhile.
+const longestDefragmentation = time.Hour
+
+// Defragment implements pb.MaintenanceServer. It rewrites this member's database, and the member serves meanwhile. As
+// in etcd, it is completed also if its client no longer waits.
 func (m *maintenanceService) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
 	if err := m.s.needAdminHere(ctx); err != nil {
 		return nil, err
 	}
-	if err := m.s.store.Defragment(ctx); err != nil {
-		m.s.logger.Error("defragmentation failed", "err", err)
+	err := m.s.detached(ctx, longestDefragmentation, func(ctx context.Context) error {
+		err := m.s.store.Defragment(ctx)
+		if err != nil {
+			m.s.logger.Error("defragmentation failed", "err", err)
+		}
+		return err
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, status.Error(codes.Unavailable, "etcdserver: "+err.Error())
+	}
+	if err != nil {
 		return nil, toStatus(err)
 	}
 	return &pb.DefragmentResponse{}, nil // without a header, as in etcd
@@ -126,7 +139,7 @@ func (m *maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*
 	if err := m.s.needAdminHere(ctx); err != nil {
 		return nil, err
 	}
-	hash, err := m.s.store.HashKV(r.Revision)
+	hash, err := m.s.store.HashKV(ctx, r.Revision)
 	if err != nil {
 		return nil, toStatus(err)
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -220,4 +221,24 @@ func TestStartDefragments(t *testing.T) {
 	f.cfg.DefragmentBytes = 1 << 20
 	f.defragment(ctx)
 	require.Less(t, f.store.DBSize(), before-1<<20)
+}
+
+// A defragmentation whose client has left is completed, also if it has to wait for a snapshot.
+func TestDefragmentIsCompletedWithoutItsClient(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	for i := range 20 {
+		require.NoError(t, second(f.client.Put(ctx, fmt.Sprint(i), string(make([]byte, 100<<10)))))
+	}
+	require.NoError(t, second(f.client.Delete(ctx, "", clientv3.WithPrefix())))
+	require.NoError(t, second(f.client.Compact(ctx, f.store.Revision(), clientv3.WithCompactPhysical())))
+	before := f.store.DBSize()
+	snapshot, err := f.store.Snapshot()
+	require.NoError(t, err)
+	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	require.Error(t, second(f.client.Defragment(brief, f.addr)))
+	require.Equal(t, before, f.store.DBSize())
+	require.NoError(t, snapshot.Close())
+	eventually(t, "a smaller database", func() bool { return f.store.DBSize() < before })
 }

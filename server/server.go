@@ -157,7 +157,8 @@ func Start(cfg Config) (*Server, error) {
 		return h, ok, nil
 	}
 	s.scrubbing.Go(func() { s.hashes.run(s.cfg.CompactHashCheckTime, kept, askKeptHash) })
-	s.scrubbing.Go(func() { s.hashes.run(s.cfg.CorruptCheckTime, s.store.FreshHash, askHash) })
+	fresh := func() (store.HashKV, bool, error) { return s.store.FreshHash(ctx) }
+	s.scrubbing.Go(func() { s.hashes.run(s.cfg.CorruptCheckTime, fresh, askHash) })
 	go s.supervise()
 	return s, nil
 }

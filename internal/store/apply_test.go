@@ -81,7 +81,7 @@ func TestCompaction(t *testing.T) {
 	require.ErrorIs(t, err, mvcc.ErrCompacted)
 	require.ErrorIs(t, n.do(compact(8)).Err, mvcc.ErrCompacted)
 	require.ErrorIs(t, n.do(compact(99)).Err, mvcc.ErrFutureRev)
-	_, err = n.HashKV(7)
+	_, err = n.HashKV(context.Background(), 7)
 	require.ErrorIs(t, err, mvcc.ErrCompacted)
 }
 

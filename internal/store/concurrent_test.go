@@ -53,7 +53,7 @@ func TestConcurrentUse(t *testing.T) {
 			_, err := n.Range(ctx, &pb.RangeRequest{Key: []byte("k"), RangeEnd: []byte("l")})
 			return err
 		},
-		"hash": func() error { _, err := n.HashKV(0); return err },
+		"hash": func() error { _, err := n.HashKV(context.Background(), 0); return err },
 		"client snapshot": func() error {
 			snap, err := n.SnapshotForClients(context.Background())
 			if err != nil {

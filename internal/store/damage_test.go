@@ -194,7 +194,7 @@ func TestFlippedByteIsFoundWhileRunning(t *testing.T) {
 		require.ErrorAs(t, n.Apply([]Command{{Position: n.next, Data: n.encode(put("a", "b"))}}), new(*sums.DamageError))
 		_, err := n.Snapshot()
 		require.ErrorAs(t, err, new(*sums.DamageError))
-		_, err = n.HashKV(0)
+		_, err = n.HashKV(context.Background(), 0)
 		require.ErrorAs(t, err, new(*sums.DamageError))
 		n.Close()
 	}

@@ -40,8 +40,8 @@ type database struct {
 	be      backend.Backend // it is guarded
 	guarded *sums.Guarded
 	movable *movable // below guarded
-	// open opens a file that is to become the database's: its hooks are off.
-	open  func(path string) (*openFile, error)
+	// open opens a file that is to become the database's: its hooks are off. If it fails, the latch does.
+	open  func(path string, fails *latch, lg *zap.Logger) (*openFile, error)
 	index cindex.ConsistentIndexer
 	refs  *refs
 	space *filespace.Space
@@ -74,11 +74,14 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	config.Timeout = openTimeout
 	space := &filespace.Space{Path: path}
 	hooks := space.Hooks(&sums.Sealing{Hooks: storage.NewBackendHooks(lg, index), Sums: known})
-	opens := func(path string) (*openFile, error) {
-		f := &openFile{hooks: &switchedHooks{Hooks: hooks}}
+	opens := func(path string, fails *latch, lg *zap.Logger) (*openFile, error) {
+		f := &openFile{hooks: &switchedHooks{Hooks: hooks}, fails: fails}
 		f.hooks.off.Store(true)
 		config := config
 		config.Path, config.Hooks = path, f.hooks
+		if fails != nil {
+			config.Logger = fails.logger(lg)
+		}
 		be, err := openBackend(config)
 		f.Backend = be
 		return f, err
@@ -87,7 +90,7 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	if err != nil {
 		return nil, err
 	}
-	now, err := opens(path)
+	now, err := opens(path, nil, nil) // the store's latch is behind lg
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -237,10 +240,19 @@ func (t status) ForceSnapshot() {}
 // defragPattern matches the files of a defragmentation that has not ended, also of etcd's.
 const defragPattern = "db.tmp.*"
 
-// removeLeftovers deletes files that a crash, or a failure, left behind.
-func removeLeftovers(dir string, patterns ...string) error {
+// removeLeftovers deletes files that a crash, or a failure, left behind. They may be those of another process that has
+// the database open, so it waits for it to let go of it, as opening the database does.
+func removeLeftovers(o *Options, patterns ...string) error {
+	f, err := os.Open(o.path())
+	if err == nil {
+		defer f.Close()
+		err = lockShared(f)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
 	for _, pattern := range patterns {
-		names, err := filepath.Glob(filepath.Join(dir, pattern))
+		names, err := filepath.Glob(filepath.Join(o.Dir, pattern))
 		if err != nil {
 			return err
 		}

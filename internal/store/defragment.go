@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -29,18 +30,25 @@ var errOvertaken = errors.New("store: the database changes faster than it is cop
 
 // Defragment rewrites the database file without its holes. Reads and writes continue meanwhile; they wait only while
 // the last changes are copied and the files are exchanged. If keys are written faster than they can be copied, writes
-// wait for the whole copy. It waits for another defragmentation and, at the end, for open snapshots, until ctx is done.
-// It answers *SpaceError if the disk has no space for both the new file and the old one. After any error the database
-// is the old one, unless the store failed.
+// wait for the whole copy. It waits for another defragmentation and, at the end, for open snapshots and for checksums
+// of all keys, until ctx is done; then it ends without effect. It answers *SpaceError if the disk has no space for both
+// the new file and the old one, and [ErrClosed] when the store is closed. After any error the database is the old one,
+// unless the store failed. If it was writing or syncing the new file that failed, what the process has of that file
+// stays open.
 func (s *Store) Defragment(ctx context.Context) error {
+	ctx, cancel := s.whileOpen(ctx)
+	defer cancel()
 	if err := s.rewriting.Acquire(ctx, 1); err != nil {
-		return err
+		return fmt.Errorf("store: another defragmentation is in progress: %w", context.Cause(ctx))
 	}
 	defer s.rewriting.Release(1)
 	if err := s.damage.usable(); err != nil {
 		return err
 	}
 	for alone := false; ; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		err := s.rewrite(ctx, alone)
 		switch {
 		case errors.Is(err, errOvertaken):
@@ -52,6 +60,21 @@ func (s *Store) Defragment(ctx context.Context) error {
 	}
 }
 
+// whileOpen returns a context that also ends when the store is closed, or fails: its cause is the error then.
+func (s *Store) whileOpen(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-s.stop:
+			cancel(ErrClosed)
+		case <-s.latch.failed:
+			cancel(s.latch.get())
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
 // rewrite is one attempt. alone: nothing is written meanwhile.
 func (s *Store) rewrite(ctx context.Context, alone bool) (err error) {
 	if alone {
@@ -60,13 +83,14 @@ func (s *Store) rewrite(ctx context.Context, alone bool) (err error) {
 		}
 		defer s.frozen.admit()
 	}
-	r := rewriting{s: s, db: s.database(), alone: alone}
+	r := rewriting{s: s, db: s.database(), alone: alone, ctx: ctx}
 	if free, need := freeBytes(s.opts.Dir), r.db.be.SizeInUse()+filespace.Slack; free < need {
 		return &SpaceError{Op: "defragment", Need: need, Free: free}
 	}
 	defer observeDefragmentation()()
 	before := r.db.be.Size()
-	err = errors.Join(r.run(ctx), r.end())
+	// What holds the database's locks when the store fails never releases them.
+	err = errors.Join(s.latch.apart(r.run), r.end())
 	s.lg.Info("defragmented", zap.Int64("bytes before", before), zap.Int64("bytes", s.DBSize()), zap.Bool("alone", alone),
 		zap.Error(err))
 	return err
@@ -78,15 +102,19 @@ type rewriting struct {
 	s     *Store
 	db    *database
 	alone bool
+	ctx   context.Context // of whileOpen
 
 	name string    // of the new file; "": there is none, or it is in place
 	read *os.File  // the new file, for reading its pages
 	file *bolt.DB  // while it is filled
 	open *openFile // then
 	room int64     // bytes that are allocated for it, and not written yet
+	// own fails when the open file does, and then the store as well if it is installed.
+	own       *latch
+	installed atomic.Bool
 }
 
-func (r *rewriting) run(ctx context.Context) error {
+func (r *rewriting) run() error {
 	if r.alone {
 		defer r.halt()()
 		r.db.movable.batch.changes = newChanges()
@@ -96,7 +124,7 @@ func (r *rewriting) run(ctx context.Context) error {
 	if err := firstOf(r.create, r.copy, r.follow); err != nil {
 		return err
 	}
-	if err := r.s.frozen.exclude(ctx); err != nil {
+	if err := r.s.frozen.exclude(r.ctx); err != nil {
 		return err
 	}
 	defer r.s.frozen.admit()
@@ -145,8 +173,8 @@ func (r *rewriting) end() (err error) {
 	if r.file != nil {
 		err = r.file.Close()
 	}
-	if r.open != nil {
-		err = r.open.close()
+	if r.open != nil && r.own.get() == nil { // else its locks may be held forever
+		err = r.own.apart(r.open.close)
 	}
 	if r.name != "" {
 		err = errors.Join(err, r.read.Close(), os.Remove(r.name))
@@ -189,14 +217,10 @@ func (r *rewriting) copy() error {
 	return errors.Join(err, w.end(err))
 }
 
-// going returns an error once the store ends, or the disk has no more space for what others write.
+// going returns an error once no one wants the copy any more, or the disk has no more space for what others write.
 func (r *rewriting) going() error {
-	select {
-	case <-r.s.stop:
-		return ErrClosed
-	case <-r.s.latch.failed:
-		return r.s.latch.get()
-	default:
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
 	}
 	if free := freeBytes(r.s.opts.Dir); free < filespace.Step {
 		return &SpaceError{Op: "defragment", Need: filespace.Step, Free: free}
@@ -244,11 +268,13 @@ func (r *rewriting) write(p *passage) error {
 	if err := r.allocate(p.bytes); err != nil {
 		return err
 	}
-	tx := r.open.BatchTx()
-	tx.LockOutsideApply()
-	defer tx.Unlock()
-	p.writeTo(tx)
-	return nil
+	return r.own.apart(func() error {
+		tx := r.open.BatchTx()
+		tx.LockOutsideApply()
+		p.writeTo(tx)
+		tx.Unlock()
+		return nil
+	})
 }
 
 // allocate gets space for bytes that are written to the open file, because a write that fails there is one of the
@@ -310,9 +336,13 @@ func (r *rewriting) reopen() error {
 	if err := filespace.Allocate(r.name, need); filespace.IsFull(err) {
 		return &SpaceError{Op: "defragment", Need: need, Free: freeBytes(r.s.opts.Dir)}
 	}
-	// A failure here is not one of the store.
-	err = newLatch(r.s.opts.Dir, r.s.lg, nil).guard(func() error {
-		open, err := r.db.open(r.name)
+	r.own = newLatch(r.s.opts.Dir, zap.NewNop(), func(err error) {
+		if r.installed.Load() {
+			_ = r.s.latch.fail(err)
+		}
+	})
+	err = r.own.guard(func() error {
+		open, err := r.db.open(r.name, r.own, r.s.opts.Logger)
 		if err == nil {
 			r.open = open
 		}
@@ -366,10 +396,18 @@ func (r *rewriting) exchange() error {
 	})
 }
 
-// install durably gives the new file the database's name. If the name may not be durable, that is fatal.
+// install durably gives the new file the database's name. If the name may not be durable, or the file has failed
+// meanwhile, that is fatal.
 func (r *rewriting) install(names *os.File) error {
-	if err := os.Rename(r.name, r.s.opts.path()); err != nil || r.s.opts.NoSync {
+	if err := os.Rename(r.name, r.s.opts.path()); err != nil {
 		return err
+	}
+	r.installed.Store(true)
+	if err := r.own.get(); err != nil {
+		return r.s.latch.fail(err)
+	}
+	if r.s.opts.NoSync {
+		return nil
 	}
 	if err := names.Sync(); err != nil {
 		panic(&FatalError{Dir: r.s.opts.Dir, Op: "put the defragmented database in place", Cause: err})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -150,7 +151,7 @@ func TestDefragmentWithoutDescriptors(t *testing.T) {
 	n, control := openTemp(t), openTemp(t)
 	holes(t, n)
 	holes(t, control)
-	r := rewriting{s: n.Store, db: n.database()}
+	r := rewriting{s: n.Store, db: n.database(), ctx: t.Context()}
 	r.record(newChanges())
 	require.NoError(t, firstOf(r.create, r.copy, r.follow, r.reopen))
 	give := takeDescriptors(t, 1)
@@ -164,4 +165,74 @@ func TestDefragmentWithoutDescriptors(t *testing.T) {
 	change(t, n, 0)
 	change(t, control, 0)
 	equalStores(t, control, n)
+}
+
+// breakWrites makes this process's writes to a file fail that it opened for reading and writing.
+func breakWrites(t *testing.T, name string) {
+	t.Helper()
+	broken := 0
+	all, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, e := range all {
+		fd, err := strconv.Atoi(e.Name())
+		require.NoError(t, err)
+		target, err := os.Readlink("/proc/self/fd/" + e.Name())
+		if err != nil || target != name {
+			continue
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		require.NoError(t, err)
+		if flags&unix.O_ACCMODE != unix.O_RDWR {
+			continue
+		}
+		null, err := os.Open(os.DevNull)
+		require.NoError(t, err)
+		require.NoError(t, unix.Dup3(int(null.Fd()), fd, unix.O_CLOEXEC))
+		require.NoError(t, null.Close())
+		broken++
+	}
+	require.Positive(t, broken)
+}
+
+// TestNewFileFails: if the new file cannot be written, it is the defragmentation that ends, and neither the store nor
+// what writes to it meanwhile. Once it is the database's, it is the store.
+func TestNewFileFails(t *testing.T) {
+	n, control := openTemp(t), openTemp(t)
+	holes(t, n)
+	holes(t, control)
+	for i, fails := range []func(*rewriting) error{
+		func(r *rewriting) error { // in a write of its own
+			n.must(put("more", string(make([]byte, 1<<20))))
+			control.must(put("more", string(make([]byte, 1<<20))))
+			if err := r.follow(); err != nil {
+				return err
+			}
+			<-r.own.failed // at the next commit
+			return r.write(&passage{})
+		},
+		func(r *rewriting) error { // in the exchange
+			defer r.halt()()
+			return r.exchange()
+		},
+	} {
+		r := rewriting{s: n.Store, db: n.database(), ctx: t.Context()}
+		r.record(newChanges())
+		require.NoError(t, firstOf(r.create, r.copy, r.follow, r.reopen))
+		breakWrites(t, r.name)
+		require.ErrorAs(t, fails(&r), new(*FatalError))
+		require.NoError(t, r.end())
+		require.NoFileExists(t, r.name)
+		require.NoError(t, n.Err())
+		change(t, n, i)
+		change(t, control, i)
+		equalStores(t, control, n)
+	}
+	require.NoError(t, n.Defragment(t.Context()))
+	change(t, n, 2)
+	change(t, control, 2)
+	equalStores(t, control, n)
+	breakWrites(t, n.opts.path())
+	n.raw(n.encode(put("last", "v")))
+	require.ErrorAs(t, n.Sync(), new(*FatalError))
+	require.ErrorAs(t, n.Err(), new(*FatalError))
 }

@@ -124,6 +124,19 @@ func recovered() bool {
 	return strings.Contains(string(debug.Stack()), "store.(*latch).guard")
 }
 
+// apart is guard in a goroutine of its own. If the latch fails meanwhile it does not wait for f, which may wait for a
+// lock that is held forever.
+func (l *latch) apart(f func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- l.guard(f) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-l.failed:
+		return l.get()
+	}
+}
+
 // guard runs f. If etcd's code panics, it returns that as the store's fatal error.
 func (l *latch) guard(f func() error) (err error) {
 	if err := l.get(); err != nil {

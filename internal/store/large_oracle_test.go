@@ -207,7 +207,7 @@ func TestLargeValuesBehaveLikeSmallOnes(t *testing.T) {
 }
 
 func hashKV(t *testing.T, n *node) HashKV {
-	h, err := n.HashKV(0)
+	h, err := n.HashKV(context.Background(), 0)
 	require.NoError(t, err)
 	return h
 }

@@ -53,9 +53,15 @@ type HashKV struct {
 	Revision                      int64 // newest revision at that moment
 }
 
-// HashKV returns the checksum up to a revision (0: the newest). Errors: etcd's for a
-// revision that is gone or not there yet.
-func (s *Store) HashKV(revision int64) (h HashKV, err error) {
+// HashKV returns the checksum up to a revision (0: the newest). At the end of a defragmentation it waits until ctx is
+// done. Errors: etcd's for a revision that is gone or not there yet.
+func (s *Store) HashKV(ctx context.Context, revision int64) (h HashKV, err error) {
+	// It holds a lock for as long as it reads all keys. An exchange of the files would wait for it, and all else for
+	// that.
+	if err := s.frozen.enter(ctx); err != nil {
+		return h, err
+	}
+	defer s.frozen.leave()
 	err = s.damage.checked(func() error {
 		hash, newest, err := s.kv.HashStorage().HashByRev(revision)
 		h = HashKV{hash.Hash, hash.CompactRevision, hash.Revision, newest}
@@ -78,9 +84,9 @@ func (s *Store) KeptHash(revision int64) (out HashKV, ok bool) {
 
 // FreshHash is HashKV of the newest revision; false where nothing happened since the state was
 // replaced.
-func (s *Store) FreshHash() (h HashKV, ok bool, err error) {
+func (s *Store) FreshHash(ctx context.Context) (h HashKV, ok bool, err error) {
 	if revision := s.kv.Rev(); revision > s.damage.since.Load() {
-		h, err = s.HashKV(revision)
+		h, err = s.HashKV(ctx, revision)
 		return h, err == nil, err
 	}
 	return h, false, nil

@@ -24,6 +24,7 @@ type movable struct {
 type openFile struct {
 	backend.Backend
 	hooks *switchedHooks
+	fails *latch // that fails when it does
 	// users are calls that began while the file was the present one.
 	users sync.WaitGroup
 }
@@ -138,11 +139,17 @@ func (m *movable) move(
 	old.hooks.off.Store(true)
 	tx.Unlock()
 	fresh := f.BatchTx()
-	fresh.LockOutsideApply()
-	rest.writeTo(fresh)
-	fresh.Unlock()
-	f.ForceCommit()
-	if err := install(); err != nil {
+	err = f.fails.apart(func() error {
+		fresh.LockOutsideApply()
+		rest.writeTo(fresh)
+		fresh.Unlock()
+		f.ForceCommit()
+		return nil
+	})
+	if err == nil {
+		err = install()
+	}
+	if err != nil {
 		old.hooks.off.Store(false)
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -149,7 +150,7 @@ func crashes(t *testing.T, alone bool) {
 		return copied.Close()
 	}
 	write()
-	r := rewriting{s: n.Store, db: n.database(), alone: alone}
+	r := rewriting{s: n.Store, db: n.database(), alone: alone, ctx: t.Context()}
 	r.record(newChanges())
 	for _, step := range []func() error{r.create, r.copy, r.follow, r.reopen, r.follow} {
 		require.NoError(t, step())
@@ -180,7 +181,7 @@ func TestDefragmentationThatFails(t *testing.T) {
 	holes(t, n)
 	holes(t, control)
 	failed := errors.New("no new name")
-	r := rewriting{s: n.Store, db: n.database()}
+	r := rewriting{s: n.Store, db: n.database(), ctx: t.Context()}
 	r.record(newChanges())
 	require.NoError(t, firstOf(r.create, r.copy, r.follow, r.reopen))
 	release := r.halt()
@@ -192,7 +193,7 @@ func TestDefragmentationThatFails(t *testing.T) {
 	change(t, control, 0)
 	equalStores(t, control, n)
 
-	overtaken := rewriting{s: n.Store, db: n.database()}
+	overtaken := rewriting{s: n.Store, db: n.database(), ctx: t.Context()}
 	overtaken.record(newChanges())
 	require.NoError(t, firstOf(overtaken.create, overtaken.copy))
 	overtaken.db.movable.batch.changes.forget()
@@ -219,17 +220,19 @@ func TestChangesAreBounded(t *testing.T) {
 	require.Empty(t, c.keys)
 }
 
-// TestNewFileIsRemoved: a new file that is removed meanwhile, as another process's start does, is not replaced by an
-// empty one.
+// TestNewFileIsRemoved: another process that starts on the directory removes nothing. A new file that is removed
+// nevertheless is not replaced by an empty one.
 func TestNewFileIsRemoved(t *testing.T) {
 	n, control := openTemp(t), openTemp(t)
 	holes(t, n)
 	holes(t, control)
-	r := rewriting{s: n.Store, db: n.database()}
+	r := rewriting{s: n.Store, db: n.database(), ctx: t.Context()}
 	r.record(newChanges())
 	require.NoError(t, firstOf(r.create, r.copy, r.follow))
 	_, err := Open(testOptions(n.opts.Dir))
 	require.ErrorContains(t, err, "in use")
+	require.FileExists(t, r.name)
+	require.NoError(t, os.Remove(r.name))
 	require.ErrorContains(t, r.reopen(), "removed")
 	require.NoError(t, r.end())
 	change(t, n, 0)
@@ -240,7 +243,7 @@ func TestNewFileIsRemoved(t *testing.T) {
 // TestDefragmentationEndsWithTheStore: it does not wait for locks that a store that failed never releases.
 func TestDefragmentationEndsWithTheStore(t *testing.T) {
 	n := openTemp(t)
-	r := rewriting{s: n.Store, db: n.database()}
+	r := rewriting{s: n.Store, db: n.database(), ctx: t.Context()}
 	r.record(newChanges())
 	require.NoError(t, r.create())
 	n.latch.fail(&FatalError{Dir: n.opts.Dir, Op: "commit"})
@@ -248,4 +251,58 @@ func TestDefragmentationEndsWithTheStore(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.end() }()
 	require.NoError(t, within(t, ended))
+}
+
+// TestDefragmentIsNotHeldUpByALock that something holds forever, because the store failed while it had it.
+func TestDefragmentIsNotHeldUpByALock(t *testing.T) {
+	n := openTemp(t)
+	holes(t, n)
+	n.database().movable.batch.mu.Lock()
+	ended := make(chan error, 1)
+	go func() { ended <- n.Defragment(t.Context()) }()
+	failed := &FatalError{Dir: n.opts.Dir, Op: "commit"}
+	n.latch.fail(failed)
+	require.ErrorIs(t, within(t, ended), failed)
+	require.ErrorIs(t, n.Defragment(t.Context()), failed)
+}
+
+// TestDefragmentAfterClose, or while another one is in progress, ends.
+func TestDefragmentAfterClose(t *testing.T) {
+	n := open(t, testOptions(t.TempDir()))
+	require.NoError(t, n.rewriting.Acquire(t.Context(), 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := n.Defragment(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "another defragmentation")
+	n.rewriting.Release(1)
+	require.NoError(t, n.Close())
+	require.ErrorIs(t, n.Defragment(t.Context()), ErrClosed)
+}
+
+// TestDefragmentSaysThatItWaitedForSnapshots when it waited as long as it may.
+func TestDefragmentSaysThatItWaitedForSnapshots(t *testing.T) {
+	n := openTemp(t)
+	snapshot, err := n.Snapshot()
+	require.NoError(t, err)
+	defer snapshot.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = n.frozen.exclude(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "snapshots")
+}
+
+// TestHashesWaitForTheExchange, which does not wait for one that holds up everything else then.
+func TestHashesWaitForTheExchange(t *testing.T) {
+	n := openTemp(t)
+	require.NoError(t, n.frozen.exclude(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := n.HashKV(ctx, 0)
+	require.ErrorIs(t, err, context.Canceled)
+	n.frozen.admit()
+	_, err = n.HashKV(ctx, 0)
+	require.NoError(t, err)
+	require.NoError(t, n.Defragment(t.Context()))
 }

@@ -178,7 +178,7 @@ func TestRestoreEndsTheWaitForACompaction(t *testing.T) {
 // etcd's directory then has the same keys. And back again.
 func TestClientSnapshotInEtcd(t *testing.T) {
 	n := filled(t)
-	want, err := n.HashKV(0)
+	want, err := n.HashKV(context.Background(), 0)
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "saved.db")
 	f, err := os.Create(file)
@@ -203,7 +203,7 @@ func TestClientSnapshotInEtcd(t *testing.T) {
 	back := t.TempDir()
 	require.NoError(t, Import(filepath.Join(dir, "member", "snap", "db"), back, ImportOptions{SkipHashCheck: true}))
 	imported := open(t, testOptions(back))
-	got, err := imported.HashKV(0)
+	got, err := imported.HashKV(context.Background(), 0)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Zero(t, imported.Applied())

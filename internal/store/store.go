@@ -128,7 +128,7 @@ func Open(o Options) (*Store, error) {
 // open builds the parts in the order in which they depend on each other: leases must be
 // there before the keys that hang on them, and the hook comes last, since it is for applying.
 func (s *Store) open() (err error) {
-	if err := removeLeftovers(s.opts.Dir, restorePattern, copyPattern, defragPattern); err != nil {
+	if err := removeLeftovers(&s.opts, restorePattern, copyPattern, defragPattern); err != nil {
 		return err
 	}
 	s.limits.space.open()

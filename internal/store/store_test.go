@@ -129,7 +129,7 @@ func (n *node) get(key string) string {
 // keys, users and roles, alarms, who the primary lessor is, and the position.
 func (n *node) dump() string {
 	n.t.Helper()
-	h, err := n.HashKV(0)
+	h, err := n.HashKV(context.Background(), 0)
 	require.NoError(n.t, err)
 	out := fmt.Sprintf("applied %d index %d kv %+v primary %d@%d auth %t %d\n", n.Applied(), n.ConsistentIndex(), h,
 		n.Leases().Primary(), n.leases.position.Load(), n.Auth().IsAuthEnabled(), n.Auth().Revision())
