@@ -56,6 +56,7 @@ func (s *Server) clientRoutes() []route {
 	routes := append(s.metricsRoutes(),
 		route{"GET /version", http.HandlerFunc(s.serveVersion)},
 		route{"GET /braid/status", s.forUsers(s.serveStatusJSON)},
+		route{"GET /braid/cluster", s.forUsers(s.gatherer.serve)},
 		route{"GET /{$}", s.forUsers(s.serveStatusPage)})
 	routes = append(routes, s.debugRoutes()...)
 	if s.gateway.mux != nil {

@@ -40,6 +40,7 @@ var served = []struct {
 	{"GET /readyz/non_learner", true, false},
 	{"GET /version", false, false},
 	{"GET /braid/status", false, true},
+	{"GET /braid/cluster", false, true},
 	{"GET /{$}", false, true},
 	{"GET /debug/vars", false, true},
 	{"/v3/", false, false}, // each call checks its user itself

@@ -24,6 +24,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/store"
+	"github.com/braidlog/braid/server/internal/history"
 	"github.com/braidlog/braid/server/internal/metrics"
 )
 
@@ -56,6 +57,9 @@ type Server struct {
 	checks    *memberChecks
 	hashes    *hashChecks
 	damage    *damageWatch
+	history   *history.History // of this member
+	gatherer  *gatherer        // of the histories of all
+	teller    teller
 	compactor v3compactor.Compactor // nil if history is kept
 }
 
@@ -115,6 +119,7 @@ func Start(cfg Config) (*Server, error) {
 		},
 		metrics: metrics.New(cfg.ExtensiveMetrics), streams: newOpenStreams(), id: cfg.Node.Self, began: time.Now(),
 	}
+	s.history = history.New(history.Boot(s.began))
 	err := cfg.complete()
 	s.cfg, s.logger, s.timeout = cfg, cfg.Logger, cfg.RequestTimeout
 	s.slow = &slowRequests{logger: cfg.Logger, above: cfg.WarnRequestDuration, base: s.began}
@@ -145,6 +150,7 @@ func Start(cfg Config) (*Server, error) {
 	s.background.Go(func() { s.intake.run(s.stopping) })
 	s.background.Go(s.orderWanted)
 	s.background.Go(s.watchTrips)
+	s.background.Go(s.sample)
 	s.background.Go(s.damage.run)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.endScrub = cancel
@@ -238,6 +244,7 @@ func (s *Server) openParts() {
 	s.checks = &memberChecks{
 		id: s.id, store: s.store, log: s.log, kv: s.kv, self: &s.self, metrics: s.metrics, timeout: s.timeout,
 	}
+	s.gatherer = newGatherer(s)
 	s.damage = &damageWatch{
 		store: s.store, log: s.log, streams: s.streams, self: &s.self, logger: s.logger, timeout: s.timeout,
 		stopping: s.stopping, background: &s.background,

@@ -9,17 +9,21 @@ import (
 	"github.com/braidlog/braid/server/internal/page"
 )
 
-// view is the content of the status page.
-func (s *Server) view(ctx context.Context) page.View {
-	ready := s.checks.ready(ctx) == nil // may take a while: the rest is read after it
+// view is the content of the status page. It waits for the answer whether this member is ready.
+func (s *Server) view(ctx context.Context) page.View { return s.viewOf(s.checks.ready(ctx)) }
+
+// viewOf is the view of a member that is ready, or why it is not.
+func (s *Server) viewOf(ready error) page.View {
 	self := s.self.Load()
 	f := page.Facts{
-		Name: s.cfg.Name, Cluster: braid.MemberID(s.cfg.Node.Cluster).String(), ID: s.id, Leader: self.leader,
-		Term: self.term, Ready: ready,
+		Braid: braid.Version,
+		Name:  s.cfg.Name, Cluster: braid.MemberID(s.cfg.Node.Cluster).String(), ID: s.id, Leader: self.leader,
+		Term: self.term, NotReady: ready, QuotaBytes: s.store.QuotaBytes(),
 		Revision: s.store.Revision(), DBSize: s.store.DBSize(), InUse: s.store.DBSizeInUse(), Log: s.log.Status(),
 	}
 	for _, a := range s.store.Alarms() {
-		f.Alarms = append(f.Alarms, a.Alarm.String()+" of "+braid.MemberID(a.MemberID).String())
+		f.Alarms = append(f.Alarms, page.Alarm{Name: a.Alarm.String(), Member: braid.MemberID(a.MemberID),
+			Disk: a.MemberID == uint64(s.id) && s.store.DiskAlarm()})
 	}
 	return page.New(&f)
 }

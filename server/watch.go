@@ -83,6 +83,7 @@ type watchStream struct {
 	mu sync.Mutex
 	// watches are those that the client knows and has not cancelled, by the client's ids.
 	watches map[int64]*watch
+	closed  bool // they are counted no more
 	// nextID is where the search for an id begins if the client leaves it to the server.
 	nextID int64
 	// fed are those that the store sends events of, by the store's ids. An id of the store is never used twice, so events
@@ -157,7 +158,18 @@ func (w *watchStream) run() {
 	}
 }
 
+// count counts watches that begin, or end. w.mu is held.
+func (w *watchStream) count(n int) {
+	if !w.closed {
+		w.s.metrics.Watches.Add(int64(n))
+	}
+}
+
 func (w *watchStream) close() {
+	w.mu.Lock()
+	w.count(-len(w.watches))
+	w.closed = true
+	w.mu.Unlock()
 	w.events.Close()
 	for resp := range w.events.Chan() {
 		mvcc.ReportEventReceived(len(resp.Events))
@@ -207,6 +219,7 @@ func (w *watchStream) create(r *pb.WatchCreateRequest) error {
 		return w.queue(w.refusal(err.Error()))
 	}
 	w.watches[state.id] = state
+	w.count(1)
 	return w.queue(&pb.WatchResponse{Header: w.s.header(w.events.Rev()), WatchId: state.id, Created: true})
 }
 
@@ -271,6 +284,7 @@ func (w *watchStream) cancel(id int64) error {
 		return nil // never created, or it ended by itself
 	}
 	delete(w.watches, id)
+	w.count(-1)
 	state.stopFeed()
 	return w.queue(&pb.WatchResponse{Header: w.s.header(w.events.Rev()), WatchId: id, Canceled: true})
 }

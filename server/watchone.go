@@ -95,6 +95,7 @@ func (s *watch) remove() bool {
 		return false
 	}
 	delete(w.watches, s.id)
+	w.count(-1)
 	return true
 }
 

@@ -101,10 +101,10 @@ func TestFlagsOfMembersAreNotTuned(t *testing.T) {
 func TestVersion(t *testing.T) {
 	stdout, _, code := call("version")
 	require.Zero(t, code)
-	require.Contains(t, stdout, "braid "+version+"\netcd API v3.7.")
+	require.Contains(t, stdout, "braid "+braid.Version+"\netcd API v3.7.")
 	stdout, _, code = call("version", "--json")
 	require.Zero(t, code)
-	require.Contains(t, stdout, `"braid":"`+version+`"`)
+	require.Contains(t, stdout, `"braid":"`+braid.Version+`"`)
 }
 
 func TestEveryCommandHasHelp(t *testing.T) {

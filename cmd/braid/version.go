@@ -7,12 +7,11 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/braidlog/braid"
 )
 
 func init() { commands = append(commands, newVersionCommand) }
-
-// version is braid's own version; its etcd API has etcd's version.
-const version = "0.1.0"
 
 func newVersionCommand() *cobra.Command {
 	asJSON := false
@@ -44,7 +43,7 @@ type versions struct {
 }
 
 func buildVersion() versions {
-	v := versions{Braid: version, Revision: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" +
+	v := versions{Braid: braid.Version, Revision: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" +
 		runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

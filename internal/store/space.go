@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -32,8 +33,8 @@ type space struct {
 	low   bool
 
 	// marked: the alarm of this member is for its disk, not for its quota, as the file
-	// diskAlarm says; the watch's own.
-	marked bool
+	// diskAlarm says. Only the watch changes it.
+	marked atomic.Bool
 }
 
 // isLow reports whether there is less free than must be left, or was and is hardly more.
@@ -77,6 +78,15 @@ func freeBytes(dir string) int64 {
 	}
 	return int64(fs.Bavail) * int64(fs.Bsize)
 }
+
+// FreeBytes returns how much may still be written to the file system of the database; ok is false if that is not known.
+func (s *Store) FreeBytes() (free int64, ok bool) {
+	free = freeBytes(s.opts.Dir)
+	return free, free < 1<<62
+}
+
+// DiskAlarm reports whether this member's alarm NOSPACE, if it is raised, is for its disk and not for its quota.
+func (s *Store) DiskAlarm() bool { return s.limits.space.marked.Load() }
 
 // SpaceError: the disk has too little space for something, which was not begun. A retry is safe, and useful when there
 // is space.
@@ -134,7 +144,7 @@ func (l *limits) watch(stop, failed <-chan struct{}) {
 
 func (l *limits) inspect() {
 	v := spaceView{low: l.space.isLow(), over: l.overQuota(), raised: l.raised(pb.AlarmType_NOSPACE),
-		marked: l.space.marked}
+		marked: l.space.marked.Load()}
 	marked, raise, disarm := v.decide()
 	if marked != v.marked {
 		l.space.mark(marked)
@@ -159,7 +169,7 @@ const diskAlarm = "nospace"
 
 // mark records whether the alarm is for the disk.
 func (p *space) mark(marked bool) {
-	p.marked = marked
+	p.marked.Store(marked)
 	name := filepath.Join(p.opts.Dir, diskAlarm)
 	var err error
 	if marked {
@@ -178,5 +188,5 @@ func (p *space) mark(marked bool) {
 // open reads what mark recorded.
 func (p *space) open() {
 	_, err := os.Stat(filepath.Join(p.opts.Dir, diskAlarm))
-	p.marked = err == nil
+	p.marked.Store(err == nil)
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,6 +59,11 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	collectSnapshots(&v.Log.SnapshotTimes, ch, emit)
 	for _, o := range c.counts.observed.collectors() {
 		o.Collect(ch)
+	}
+	for kind, d := range c.counts.observed.requests {
+		for i := range d {
+			d[i].collect(ch, kind, strconv.FormatBool(i == 1))
+		}
 	}
 	collectInstances(&v.Log, emit)
 	collectFit(&v.Log.Fit, emit)

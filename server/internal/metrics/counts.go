@@ -24,6 +24,7 @@ type Counts struct {
 	Expired, Renewed   atomic.Int64 // leases
 	Accepted, Tokens   atomic.Int64 // puts answered before they were applied; calls with tokens
 	WatchStreams       atomic.Int64
+	Watches            atomic.Int64
 	Events             atomic.Int64
 
 	observed *observed

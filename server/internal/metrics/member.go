@@ -190,6 +190,9 @@ func collectMember(v *View, emit Emit) {
 	}
 }
 
+// SyncBound is the upper bound of an element of [braid.LogStats]'s SyncLatency; the last has none.
+func SyncBound(i int) time.Duration { return time.Microsecond << i }
+
 // syncTimes is how long the disk of the log took to sync.
 func syncTimes(v *View) prometheus.Metric {
 	disk := &v.Log.Log
@@ -197,7 +200,7 @@ func syncTimes(v *View) prometheus.Metric {
 	for i, n := range disk.SyncLatency {
 		count += n
 		if i < len(disk.SyncLatency)-1 { // the last has no upper bound
-			buckets[(time.Duration(1<<i) * time.Microsecond).Seconds()] = count
+			buckets[SyncBound(i).Seconds()] = count
 		}
 	}
 	return prometheus.MustNewConstHistogram(syncs.Desc, count, disk.SyncTime.Seconds(), buckets)

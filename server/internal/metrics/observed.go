@@ -2,9 +2,7 @@ package metrics
 
 import (
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,7 +18,7 @@ import (
 // known before, or a distribution.
 type observed struct {
 	trips     *prometheus.HistogramVec // by member
-	requests  *prometheus.HistogramVec // by type and success
+	requests  map[string]*durations    // by type; filled before the server serves
 	handling  *prometheus.HistogramVec // by method; nil: not extensive
 	health    *prometheus.GaugeVec     // by type and name of the check
 	checked   *prometheus.CounterVec   // the same and status
@@ -40,8 +38,7 @@ func newObserved(extensive bool) *observed {
 	o := &observed{
 		trips: times("etcd_network_peer_round_trip_time_seconds", "Round-Trip-Time histogram between peers",
 			prometheus.ExponentialBuckets(0.0001, 2, 16), "To"),
-		requests: times("etcd_server_request_duration_seconds", "Response latency distribution in seconds for each type.",
-			prometheus.ExponentialBuckets(0.001, 2, 14), "type", "success"),
+		requests: map[string]*durations{},
 		health: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "etcd_server_healthcheck",
 			Help: "The result of each kind of healthcheck."}, []string{"type", "name"}),
 		checked: counters("etcd_server_healthchecks_total", "The total number of each kind of healthcheck.",
@@ -63,7 +60,7 @@ func newObserved(extensive bool) *observed {
 
 // collectors are all of them.
 func (o *observed) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{o.trips, o.requests, o.health, o.checked, o.promoted, o.refused, o.streaming,
+	all := []prometheus.Collector{o.trips, o.health, o.checked, o.promoted, o.refused, o.streaming,
 		o.stages.all}
 	if o.handling != nil {
 		all = append(all, o.handling)
@@ -105,7 +102,7 @@ var refusals = []string{rpctypes.ErrMemberNotFound.Error(), rpctypes.ErrMemberNo
 
 // requestTypes are the types of requests in etcd's histogram of durations, by method.
 var requestTypes = map[string]string{
-	"Range": "Range", "Put": "Put", "DeleteRange": "DeleteRange", "Txn": "Txn", "Compact": "Compaction",
+	"Range": typeRange, "Put": "Put", "DeleteRange": "DeleteRange", "Txn": "Txn", "Compact": "Compaction",
 	"LeaseGrant": "LeaseGrant", "LeaseRevoke": "LeaseRevoke", "Alarm": "Alarm", "Authenticate": "Authenticate",
 	"AuthEnable": "AuthEnable", "AuthDisable": "AuthDisable", "AuthStatus": "AuthStatus", "UserAdd": "AuthUserAdd",
 	"UserDelete": "AuthUserDelete", "UserChangePassword": "AuthUserChangePassword", "UserGrantRole": "AuthUserGrantRole",
@@ -123,24 +120,20 @@ func (o *observed) method(service, name, kind string) *Method {
 	if of := requestTypes[name]; of != "" && strings.HasPrefix(service, "etcdserverpb.") {
 		m.times = o.durations(of)
 		if name == "Txn" {
-			m.reads = o.durations("ReadonlyTxn")
+			m.reads = o.durations(typeReadTxn)
 		}
 	}
 	return m
 }
 
-// durations are where the times of a method go: of calls that failed, and of others. A method that was not called has
-// none.
-type durations [2]func() prometheus.Observer
+// durations are the times of a type of requests: of those that failed, and of others.
+type durations [2]Times
 
 func (o *observed) durations(kind string) *durations {
-	d := &durations{}
-	for i := range d {
-		d[i] = sync.OnceValue(func() prometheus.Observer {
-			return o.requests.WithLabelValues(kind, strconv.FormatBool(i == 1))
-		})
+	if o.requests[kind] == nil {
+		o.requests[kind] = new(durations)
 	}
-	return d
+	return o.requests[kind]
 }
 
 // took counts how long a call took. req is nil for a stream.
@@ -156,7 +149,7 @@ func (c *Method) took(req any, err error, took time.Duration) {
 		to = c.reads
 	}
 	if success, counts := outcome(status.Code(err)); counts {
-		to[int(truth(success))]().Observe(took.Seconds())
+		to[int(truth(success))].Observe(took)
 	}
 }
 

@@ -31,6 +31,8 @@ var ofCounts = newTable(nil,
 		func(c *Counts) float64 { return float64(c.HealthNo.Load()) }),
 	gauge("braid_watch_streams", "Watch streams open.",
 		func(c *Counts) float64 { return float64(c.WatchStreams.Load()) }),
+	gauge("braid_watches", "Watches open.",
+		func(c *Counts) float64 { return float64(c.Watches.Load()) }),
 	counter("braid_watch_events_sent_total", "Watch events sent to clients.",
 		func(c *Counts) float64 { return float64(c.Events.Load()) }),
 )

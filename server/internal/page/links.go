@@ -17,6 +17,11 @@ type Link struct {
 	Addrs []string  `json:"addrs,omitempty"` // where the member is dialed
 	// Moved: these are not the addresses of the membership.
 	Moved bool `json:"moved,omitempty"`
+	// RoundTrip is the shortest of the last round trips; 0: none is known, as where the setting fit is off.
+	RoundTrip float64 `json:"round_trip_ms,omitempty"`
+	// Bytes exchanged with the member since this one started.
+	SentBytes     int64 `json:"sent_bytes"`
+	ReceivedBytes int64 `json:"received_bytes"`
 }
 
 // For is how long it has been like that, for people.
@@ -28,7 +33,8 @@ func viewLink(st *braid.Status, id braid.MemberID) *Link {
 		if p := &st.Links.Peers[i]; p.ID == id {
 			return &Link{
 				Up: p.Connected, Since: p.Since.UTC().Truncate(time.Millisecond), Error: p.LastError,
-				Addrs: p.Addrs, Moved: moved(st, id, p.Addrs),
+				Addrs: p.Addrs, Moved: moved(st, id, p.Addrs), RoundTrip: float64(p.RoundTrip.Microseconds()) / 1000,
+				SentBytes: p.BytesOut, ReceivedBytes: p.BytesIn,
 			}
 		}
 	}

@@ -16,10 +16,15 @@ type View struct {
 	ID       string `json:"id"`
 	Cluster  string `json:"cluster"`
 	Version  string `json:"etcd_api_version"`
+	Braid    string `json:"version"`
 	Leader   string `json:"leader,omitempty"`
 	IsLeader bool   `json:"is_leader"`
 	Term     uint64 `json:"term"`
 	Ready    bool   `json:"ready"`
+	// Serving is which requests of clients are answered: [ServesAll], [ServesReads] or [ServesNone]; Why the others are
+	// not.
+	Serving string `json:"serving"`
+	Why     string `json:"why,omitempty"`
 
 	Revision int64  `json:"revision"`
 	Protocol string `json:"protocol"`
@@ -39,7 +44,9 @@ type View struct {
 	PendingBytes int64      `json:"pending_bytes"`
 	DBBytes      int64      `json:"db_bytes"`
 	DBInUse      int64      `json:"db_in_use_bytes"`
+	QuotaBytes   int64      `json:"quota_bytes"` // of the database; negative: there is none
 	Alarms       []string   `json:"alarms,omitempty"`
+	Remedies     []Remedy   `json:"remedies,omitempty"` // of the alarms
 	Placement    string     `json:"placement"`
 	Bodies       Bodies     `json:"bodies"`
 	Disk         Disk       `json:"disk"`
@@ -195,10 +202,12 @@ type Facts struct {
 	Name, Cluster string
 	ID, Leader    braid.MemberID
 	Term          uint64
-	Ready         bool
+	NotReady      error // why; nil: it is ready
 	Revision      int64
 	DBSize, InUse int64 // bytes of the database
-	Alarms        []string
+	QuotaBytes    int64
+	Alarms        []Alarm
+	Braid         string // its version
 	Log           braid.Status
 }
 
@@ -207,9 +216,10 @@ func New(f *Facts) View {
 	st := &f.Log
 	v := View{
 		Name: f.Name, ID: f.ID.String(), Cluster: f.Cluster, Version: version.Version,
-		Leader: name(f.Leader), IsLeader: f.ID != 0 && f.Leader == f.ID, Term: f.Term, Ready: f.Ready,
+		Leader: name(f.Leader), IsLeader: f.ID != 0 && f.Leader == f.ID, Term: f.Term, Ready: f.NotReady == nil, Braid: f.Braid,
 		Revision: f.Revision, Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
-		DBBytes: f.DBSize, DBInUse: f.InUse, Alarms: f.Alarms, Placement: st.Placement, Bodies: viewBodies(st),
+		DBBytes: f.DBSize, DBInUse: f.InUse, QuotaBytes: f.QuotaBytes,
+		Placement: st.Placement, Bodies: viewBodies(st),
 		Disk:     viewDisk(st),
 		Protocol: st.Protocol, Tolerance: st.Tolerance, Profile: st.Profile.Version, Settings: st.Settings,
 		Order: st.Order, Next: viewSlot(st.Next), Fit: viewFit(&st.Fit),
@@ -220,6 +230,7 @@ func New(f *Facts) View {
 	for i := range st.Instances {
 		v.Instances = append(v.Instances, viewInstance(st, i))
 	}
+	v.addAlarms(f)
 	v.Voters = viewVoters(st)
 	for i := range st.Members {
 		v.Members = append(v.Members, viewMember(st, &st.Members[i], f.Leader))

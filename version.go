@@ -1,0 +1,4 @@
+package braid
+
+// Version is the version of this module.
+const Version = "0.1.0"
