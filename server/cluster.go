@@ -244,13 +244,7 @@ func (c *clusterService) caughtUpHere(_ context.Context, _ *auth.AuthInfo,
 func (c *clusterService) change(ctx context.Context, changes ...braid.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, c.s.timeout)
 	defer cancel()
-	if err := c.s.log.ChangeMembers(ctx, changes...); err != nil {
-		return toStatus(err)
-	}
-	for i := range changes {
-		c.s.logger.Info("membership changed", "kind", int(changes[i].Kind), "member", changes[i].Member.ID.String())
-	}
-	return nil
+	return toStatus(c.s.log.ChangeMembers(ctx, changes...))
 }
 
 func (c *clusterService) find(id uint64) *braid.Member {

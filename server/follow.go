@@ -80,6 +80,7 @@ func timeoutOf(p *braid.Profile) (timeout time.Duration, ok bool) {
 // updateSelf replaces the view by that of the log's present status.
 func (s *Server) updateSelf() (old, now *selfView) {
 	st := s.log.Status()
+	s.observe(&st)
 	s.retime(&st.Profile)
 	s.replace(st.Placement)
 	now = &selfView{id: s.id, leader: st.Leader(), term: uint64(st.Lead.Term), led: st.HasLeaders()}
@@ -130,7 +131,6 @@ func (s *Server) lead(old, now *selfView, leaderless *time.Timer) {
 	}
 	if now.leader != 0 && (old == nil || old.leader != now.leader) {
 		s.metrics.LeaderChanges.Add(1)
-		s.logger.Info("leader", "leader", now.leader.String(), "term", now.term, "self", now.isLeader())
 	}
 	s.compactWhileLeading(now.isLeader())
 	if !now.isLeader() {

@@ -112,6 +112,9 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 	if unfit := s.fit(info.FullMethod, req); unfit != nil && err == nil {
 		resp, err = nil, unfit // damage that was found meanwhile may be in it
 	}
+	if err != nil {
+		s.refusals.login(ctx, err)
+	}
 	took := time.Since(began)
 	count.End(req, err, took)
 	p.count(s.metrics, took)

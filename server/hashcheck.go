@@ -16,6 +16,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/store"
+	"github.com/braidlog/braid/server/internal/history"
 )
 
 // Members compare checksums of their histories: those which each computes when history is
@@ -123,7 +124,8 @@ func (c *hashChecks) compare(own *store.HashKV, what byte) {
 	case hashesOutvoted:
 		c.store.Damage().Condemn(cause)
 	case hashesSplit:
-		c.logger.Error("members differ and no majority agrees: an operator has to decide who is right", "err", cause)
+		c.logger.Error("members differ and no majority agrees: an operator has to decide who is right",
+			history.EventKey, "members-differ", "err", cause)
 		if err := c.raise(); err != nil {
 			c.logger.Error("the alarm cannot be raised", "err", err)
 		}

@@ -26,6 +26,7 @@ func (s *Server) forUsers(handler http.HandlerFunc) http.Handler {
 			handler(w, r)
 			return
 		}
+		s.refusals.logins.add(r.RemoteAddr, err)
 		w.Header().Set("WWW-Authenticate", `Basic realm="braid", charset="UTF-8"`)
 		http.Error(w, "auth is on: "+err.Error(), http.StatusUnauthorized)
 	})

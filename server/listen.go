@@ -28,6 +28,7 @@ type sniffer struct {
 	tls        *tls.Config // nil: all are plain
 	plain      bool        // with TLS: connections that do not begin with its handshake are plain
 	intake     *intake
+	refusals   *refusals
 	grpc, http *connQueue
 
 	mu sync.Mutex
@@ -38,8 +39,8 @@ type sniffer struct {
 	busy    sync.WaitGroup
 }
 
-func newSniffer(w way, addr net.Addr, in *intake) *sniffer {
-	s := &sniffer{intake: in, grpc: newConnQueue(addr), http: newConnQueue(addr), open: map[net.Conn]struct{}{}}
+func newSniffer(w way, addr net.Addr, in *intake, r *refusals) *sniffer {
+	s := &sniffer{intake: in, refusals: r, grpc: newConnQueue(addr), http: newConnQueue(addr), open: map[net.Conn]struct{}{}}
 	if w.tls != nil {
 		s.tls, s.plain = preferHTTP2(w.tls), w.plain
 	}
@@ -174,6 +175,7 @@ func (s *sniffer) greet(raw net.Conn) (conn net.Conn, isGRPC bool, err error) {
 	if isTLS {
 		secure := tls.Server(hello, s.tls)
 		if err := secure.HandshakeContext(context.Background()); err != nil {
+			s.refusals.handshakes.add(raw.RemoteAddr().String(), err)
 			return nil, false, err
 		}
 		out.aheadConn, out.tls = aheadConn{Conn: secure}, secure

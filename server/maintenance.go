@@ -16,6 +16,7 @@ import (
 	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/server/internal/history"
 )
 
 // maintenanceService implements pb.MaintenanceServer.
@@ -92,13 +93,7 @@ func (m *maintenanceService) Defragment(ctx context.Context, _ *pb.DefragmentReq
 	if err := m.s.needAdminHere(ctx); err != nil {
 		return nil, err
 	}
-	err := m.s.detached(ctx, longestDefragmentation, func(ctx context.Context) error {
-		err := m.s.store.Defragment(ctx)
-		if err != nil {
-			m.s.logger.Error("defragmentation failed", "err", err)
-		}
-		return err
-	})
+	err := m.s.detached(ctx, longestDefragmentation, m.s.defragmentNow)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil, status.Error(codes.Unavailable, "etcdserver: "+err.Error())
 	}
@@ -115,11 +110,19 @@ func (s *Server) defragment(ctx context.Context) {
 		return
 	}
 	s.logger.Info("defragmenting the database", "bytes", free)
+	_ = s.defragmentNow(ctx) // it is logged, and the member serves as before
+}
+
+// defragmentNow defragments the database, and logs how that ended.
+func (s *Server) defragmentNow(ctx context.Context) error {
+	before := s.store.DBSize()
 	if err := s.store.Defragment(ctx); err != nil {
-		s.logger.Error("defragmentation failed", "err", err)
-		return
+		s.logger.Error("defragmentation failed", history.EventKey, "defragment-failed", "err", err)
+		return err
 	}
-	s.logger.Info("the database is defragmented", "bytes", s.store.DBSize())
+	s.logger.Info("the database is defragmented", history.EventKey, "defragmented", "before", before,
+		"after", s.store.DBSize())
+	return nil
 }
 
 // Hash implements pb.MaintenanceServer.

@@ -14,7 +14,10 @@ func (s *Server) sample() {
 	tick := time.NewTicker(history.Fine)
 	defer tick.Stop()
 	for {
-		s.history.Record(s.reading())
+		st := s.log.Status()
+		s.observe(&st)
+		s.history.Record(s.reading(&st))
+		s.refusals.log(s.logger, st.At)
 		select {
 		case <-tick.C:
 		case <-s.stopping:
@@ -23,9 +26,15 @@ func (s *Server) sample() {
 	}
 }
 
+// observe logs how the status differs from the one before.
+func (s *Server) observe(st *braid.Status) {
+	s.names.learn(st.Members)
+	f := s.facts(st, nil)
+	s.chronicle.note(&moment{Status: *st, alarms: f.Alarms, remedy: f.Remedy})
+}
+
 // reading is what a sample is made of.
-func (s *Server) reading() *history.Reading {
-	st := s.log.Status()
+func (s *Server) reading(st *braid.Status) *history.Reading {
 	writes, failedWrites := s.metrics.Requests(false)
 	reads, failedReads := s.metrics.Requests(true)
 	r := &history.Reading{
@@ -48,7 +57,7 @@ func (s *Server) reading() *history.Reading {
 	for i := range st.Progress {
 		r.Lag += st.Progress[i].Waiting
 	}
-	r.Slots, r.Skipped, r.HasSlots = slots(&st)
+	r.Slots, r.Skipped, r.HasSlots = slots(st)
 	return r
 }
 

@@ -57,8 +57,11 @@ type Server struct {
 	checks    *memberChecks
 	hashes    *hashChecks
 	damage    *damageWatch
+	names     memberNames
 	history   *history.History // of this member
-	gatherer  *gatherer        // of the histories of all
+	chronicle chronicle
+	refusals  *refusals
+	gatherer  *gatherer // of the histories of all
 	teller    teller
 	compactor v3compactor.Compactor // nil if history is kept
 }
@@ -119,9 +122,13 @@ func Start(cfg Config) (*Server, error) {
 		},
 		metrics: metrics.New(cfg.ExtensiveMetrics), streams: newOpenStreams(), id: cfg.Node.Self, began: time.Now(),
 	}
-	s.history = history.New(history.Boot(s.began))
-	err := cfg.complete()
+	s.history, s.refusals = history.New(history.Boot(s.began)), newRefusals()
+	s.names.learn(cfg.Node.Members)
+	err := cfg.complete(func(l *slog.Logger) *slog.Logger {
+		return slog.New(history.NewHandler(l.Handler(), s.history, uint64(s.id), s.names.name))
+	})
 	s.cfg, s.logger, s.timeout = cfg, cfg.Logger, cfg.RequestTimeout
+	s.chronicle.logger = s.logger
 	s.slow = &slowRequests{logger: cfg.Logger, above: cfg.WarnRequestDuration, base: s.began}
 	s.clients = newConnLimit(cfg.MaxConnections, cfg.MaxConnectionsPerClient, cfg.Logger)
 	if err == nil {
@@ -135,6 +142,7 @@ func Start(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.serve()
+	s.logger.Info("the member is started", history.EventKey, "started", "version", braid.Version)
 	if s.compactor != nil {
 		s.compactor.Pause()
 		s.compactor.Run()
@@ -271,7 +279,7 @@ func (s *Server) serve() {
 	s.listening = s.clients.listeners(all)
 	s.cfg.ListenMetrics = newConnLimit(s.cfg.metricsConnections, 0, s.logger).listeners(s.cfg.ListenMetrics)
 	for i, l := range s.listening {
-		sniff := newSniffer(ways[i], l.Addr(), s.intake)
+		sniff := newSniffer(ways[i], l.Addr(), s.intake, s.refusals)
 		s.sniffers = append(s.sniffers, sniff)
 		s.background.Go(func() { sniff.serve(l) })
 		s.background.Go(func() { s.grpc.Serve(sniff.grpc) })
@@ -301,7 +309,7 @@ func (s *Server) supervise() {
 		s.err = s.log.Err()
 	}
 	if s.err != nil {
-		s.logger.Error("the member cannot go on", "err", s.err)
+		s.logger.Error("the member cannot go on", history.EventKey, "failed", "err", s.err)
 	}
 	s.begin()
 	s.stop()
@@ -351,6 +359,7 @@ const (
 // no new requests, ends the streams, so that their clients connect to another member, and completes requests in
 // progress.
 func (s *Server) drain() {
+	s.logger.Info("the member stops", history.EventKey, "stopping")
 	s.health.Shutdown()
 	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)
 	s.log.HandOver(ctx)

@@ -14,18 +14,24 @@ func (s *Server) view(ctx context.Context) page.View { return s.viewOf(s.checks.
 
 // viewOf is the view of a member that is ready, or why it is not.
 func (s *Server) viewOf(ready error) page.View {
+	st := s.log.Status()
+	return page.New(s.facts(&st, ready))
+}
+
+// facts are what a view is made of.
+func (s *Server) facts(st *braid.Status, ready error) *page.Facts {
 	self := s.self.Load()
 	f := page.Facts{
 		Braid: braid.Version,
 		Name:  s.cfg.Name, Cluster: braid.MemberID(s.cfg.Node.Cluster).String(), ID: s.id, Leader: self.leader,
 		Term: self.term, NotReady: ready, QuotaBytes: s.store.QuotaBytes(),
-		Revision: s.store.Revision(), DBSize: s.store.DBSize(), InUse: s.store.DBSizeInUse(), Log: s.log.Status(),
+		Revision: s.store.Revision(), DBSize: s.store.DBSize(), InUse: s.store.DBSizeInUse(), Log: *st,
 	}
 	for _, a := range s.store.Alarms() {
 		f.Alarms = append(f.Alarms, page.Alarm{Name: a.Alarm.String(), Member: braid.MemberID(a.MemberID),
 			Disk: a.MemberID == uint64(s.id) && s.store.DiskAlarm()})
 	}
-	return page.New(&f)
+	return &f
 }
 
 // measured is the state from which metrics are read.

@@ -190,20 +190,20 @@ func (w applyWorld) Tell(n apply.ApplyNews) {
 	log := w.r.log
 	switch n.What {
 	case apply.SnapshotInstalled:
-		log.Info("snapshot installed", "instance", n.Instance, "index", n.Base.Index, "term", n.Base.Term,
+		log.Info("snapshot installed", "event", "snapshot-installed", "instance", n.Instance, "index", n.Base.Index, "term", n.Base.Term,
 			"position", n.Position, "took", w.r.now()-w.opened)
 	case apply.SnapshotWritten:
 		w.r.metrics.snapshots.Add(1)
 		log.Info("snapshot written", "position", n.Position)
 	case apply.SnapshotFailed:
-		log.Error("snapshot failed", "position", n.Position, "err", n.Err)
+		log.Error("snapshot failed", "event", "snapshot-failed", "position", n.Position, "err", n.Err)
 	case apply.SnapshotsRemain:
 		log.Warn("old snapshots cannot be removed", "err", n.Err)
 	case apply.StateDamaged:
-		log.Error("the state is damaged, asking others for theirs", "err", n.Err)
+		log.Error("the state is damaged, asking others for theirs", "event", "state-damaged", "err", n.Err)
 	case apply.StateUseless:
 		log.Warn("a snapshot cannot replace the damaged state", "err", n.Err)
 	case apply.StateReplaced:
-		log.Info("the damaged state was replaced", "position", n.Position, "took", w.r.now()-w.opened)
+		log.Info("the damaged state was replaced", "event", "state-replaced", "position", n.Position, "took", w.r.now()-w.opened)
 	}
 }

@@ -92,7 +92,7 @@ func (b *bodies) Report(r body.BodyReport) {
 	switch r.What {
 	case body.BodyDamaged:
 		if r.News {
-			log.Error("a body on disk is damaged; restoring it from other members", "err", r.Err)
+			log.Error("a body on disk is damaged; restoring it from other members", "event", "damage", "err", r.Err)
 		}
 	case body.BodyWrong:
 		log.Error("a member sent bytes that are not of the body that was asked for", "member", r.From)

@@ -99,7 +99,7 @@ func (l *eventLoop) unsent(m *protocol.Message, err error) {
 	if u.Harmed != nil {
 		l.r.harm(u.Harmed)
 	}
-	log := l.r.log.With("instance", l.id, "to", m.To, "err", err)
+	log := l.r.log.With("instance", l.id, "member", m.To, "err", err)
 	switch u.Remedy {
 	case instance.RemedySnapshot:
 		log.Error("entries to send cannot be read from the log; the member is sent a snapshot instead")

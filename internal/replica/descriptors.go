@@ -35,8 +35,8 @@ func (r *Replica) withDescriptors(name string, step func() error) error {
 // logWaits logs that the log waits for its disk, or for a descriptor; with nil that it continues.
 func (r *Replica) logWaits(full *wal.FullError) {
 	if full != nil {
-		r.log.Warn("the log waits", "err", full)
+		r.log.Warn("the log waits", "event", "log-waits", "err", full)
 		return
 	}
-	r.log.Info("the log goes on")
+	r.log.Info("the log goes on", "event", "log-continues")
 }

@@ -71,7 +71,7 @@ func (w scrubWorld) Rewrite(instance protocol.InstanceID) {
 func (w scrubWorld) WantSnapshot() { w.r.apply.push(apply.ApplyItem{Due: true}) }
 
 func (w scrubWorld) Found(err error, needed bool) {
-	w.r.log.Error("something on disk is damaged", "err", err, "needed", needed)
+	w.r.log.Error("something on disk is damaged", "event", "damage", "err", err, "needed", needed)
 }
 
 func (w scrubWorld) Trouble(err error) {

@@ -75,14 +75,14 @@ func (x *exchange) Send(to protocol.MemberID, o *member.SnapshotOffer, state mem
 		if err = errors.Join(err, state.Close()); err != nil {
 			x.unsent(to, err)
 		} else {
-			x.r.log.Info("snapshot sent", "to", to, "position", o.Cursor.Position, "took", x.r.now()-began)
+			x.r.log.Info("snapshot sent", "event", "snapshot-sent", "member", to, "position", o.Cursor.Position, "took", x.r.now()-began)
 		}
 		x.do(func(m *snapshot.StateExchange) { m.Sent(to, err) })
 	})
 }
 
 func (x *exchange) unsent(to protocol.MemberID, err error) {
-	x.r.log.Warn("sending a snapshot failed", "to", to, "err", err)
+	x.r.log.Warn("sending a snapshot failed", "event", "snapshot-unsent", "member", to, "err", err)
 }
 
 func (x *exchange) Ended() {

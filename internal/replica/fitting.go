@@ -127,7 +127,7 @@ func (f *fitting) step(changing bool) {
 	v := f.view(changing)
 	d := f.fitter.Step(v)
 	if d.Event != "" {
-		r.log.Info("fitting the log to its load", "event", d.Event)
+		r.log.Info("fitting the log to its load", "event", "fit", "decision", d.Event)
 	}
 	f.publish(&fit.Published{By: r.opt.Self, At: v.Wall, Mode: v.Mode, Version: v.Profile.Version, Decision: d,
 		Reports: v.Reports})
@@ -155,14 +155,14 @@ func (f *fitting) act(ctx context.Context, w *fit.Wish) {
 	ctx, cancel := context.WithTimeout(ctx, 2*f.r.tuning().GiveUp)
 	defer cancel()
 	if err := f.how.Act(ctx, f.r, w); err != nil {
-		f.r.log.Warn("a change that the fitter wished for was not made", "protocol", w.Protocol, "settings", w.Settings,
+		f.r.log.Warn("a change that the fitter wished for was not made", "event", "fit-failed", "protocol", w.Protocol, "settings", w.Settings,
 			"leader", w.Leader, "profile", w.Version, "err", err)
 		return
 	}
 	if f.changes.Add(1); w.TakesBack {
 		f.takenBack.Add(1)
 	}
-	f.r.log.Info("the log was fitted to its load", "protocol", w.Protocol, "settings", w.Settings, "leader", w.Leader,
+	f.r.log.Info("the log was fitted to its load", "event", "fitted", "protocol", w.Protocol, "settings", w.Settings, "leader", w.Leader,
 		"reason", w.Reason)
 }
 

@@ -92,7 +92,7 @@ func (r *Replica) deliver(l *eventLoop, f protocol.Frame) {
 }
 
 func (r *Replica) dropped(from protocol.MemberID, err error) {
-	r.log.Warn("frame dropped", "from", from, "err", err)
+	r.log.Warn("frame dropped", "member", from, "err", err)
 }
 
 // HandleRequest implements transport.Handler.
@@ -102,7 +102,7 @@ func (r *Replica) HandleRequest(ctx context.Context, from uint64, request []byte
 
 // PeerUp implements transport.Handler.
 func (r *Replica) PeerUp(id uint64) {
-	r.log.Info("link up", "member", protocol.MemberID(id))
+	r.log.Info("link up", "event", "link-up", "member", protocol.MemberID(id))
 	r.pmu.Lock()
 	at, news := r.peers.Up(protocol.MemberID(id))
 	r.pmu.Unlock()

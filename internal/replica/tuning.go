@@ -65,7 +65,8 @@ func (r *Replica) tune(p *protocol.Profile) {
 	if before.profile.Version == 0 {
 		r.logOverruled(next)
 	} else {
-		r.log.Info("the settings are changed", "profile", p.Version, "settings", p.Values)
+		r.log.Info("the settings are changed", "event", "settings", "profile", p.Version,
+			"changed", p.Values.Differences(before.profile.Values))
 	}
 	r.inUse.Store(next)
 	r.operations.tune(next)

@@ -254,7 +254,7 @@ func (t *Transport) serve(in *inbound) {
 		<-ended
 	}
 	hangUp(in.conn)
-	t.log.Debug("incoming connection ended", "peer", hexID(in.key.from), "for", in.key.what,
+	t.log.Debug("incoming connection ended", "member", hexID(in.key.from), "for", in.key.what,
 		"stream", in.key.stream, "addr", in.conn.RemoteAddr(), "err", context.Cause(in.ctx))
 }
 

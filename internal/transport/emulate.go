@@ -138,7 +138,7 @@ func (t *Transport) reshape() {
 	t.shaper.now.Store(s)
 	for id, w := range s.ways { // any order: each is a line of its own
 		if before == nil || before.ways[id] != w {
-			t.log.Info("link emulated", "peer", hexID(id), "name", t.names[id], "region", t.net.Region(t.names[id]),
+			t.log.Info("link emulated", "member", hexID(id), "name", t.names[id], "region", t.net.Region(t.names[id]),
 				"latency", w.Latency, "round_trip", w.roundTrip, "jitter", w.Jitter, "loss_percent", w.Loss)
 		}
 	}

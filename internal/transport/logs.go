@@ -39,9 +39,12 @@ func (l *limiter) allow() (ok bool, skipped int) {
 func (t *Transport) refused(addr string, err error) {
 	t.totals.refused.Add(1)
 	if ok, skipped := t.strange.allow(); ok {
-		t.log.Warn("incoming connection refused", "addr", addr, "err", err, "not_logged", skipped)
+		t.log.Warn("incoming connection refused", "event", "connection-refused", "addr", addr, "err", err, "not_logged", skipped)
 	}
 }
 
-// hexID writes a member's id as etcd does.
-func hexID(id uint64) string { return strconv.FormatUint(id, 16) }
+// hexID is a member's id, which is written as etcd does.
+type hexID uint64
+
+// String implements fmt.Stringer.
+func (id hexID) String() string { return strconv.FormatUint(uint64(id), 16) }

@@ -224,14 +224,14 @@ func (l *linkState) lost(err error, lived, was bool) {
 // log logs why the link is down. stopped: the peer has said that it stops. That is no fault, and no one listens at its
 // address then.
 func (l *linkState) log(class string, stopped bool, err error) {
-	log, peer := l.peer.t.log, hexID(l.peer.id)
+	log, id := l.peer.t.log, hexID(l.peer.id)
 	switch {
 	case class == classStopping:
-		log.Info("link down, the peer stops", "peer", peer)
+		log.Info("link down, the peer stops", "event", "link-left", "member", id)
 	case class == classConnection && stopped:
-		log.Debug("link still down", "peer", peer, "err", err)
+		log.Debug("link still down", "member", id, "err", err)
 	default:
-		log.Warn("link down", "peer", peer, "err", err)
+		log.Warn("link down", "event", "link-down", "member", id, "err", err)
 	}
 }
 

@@ -184,7 +184,7 @@ func (t *Transport) complain(in *inbound, err error) {
 		return
 	}
 	if ok, skipped := t.strange.allow(); ok {
-		t.log.Warn("incoming connection failed", "peer", hexID(in.key.from), "addr", in.conn.RemoteAddr(),
+		t.log.Warn("incoming connection failed", "member", hexID(in.key.from), "addr", in.conn.RemoteAddr(),
 			"for", in.key.what, "stream", in.key.stream, "err", err, "not_logged", skipped)
 	}
 }

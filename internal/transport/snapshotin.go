@@ -44,7 +44,7 @@ func (t *Transport) readSnapshot(in *inbound) error {
 	if err != nil {
 		text = err.Error()
 		kind, text = kindFailure, text[:min(len(text), maxErrorText)]
-		t.log.Warn("snapshot not taken", "peer", hexID(in.key.from), "err", err, "received", body.total)
+		t.log.Warn("snapshot not taken", "member", hexID(in.key.from), "err", err, "received", body.total)
 	}
 	if broken != nil && broken != io.EOF {
 		return broken

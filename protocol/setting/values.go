@@ -1,6 +1,8 @@
 package setting
 
 import (
+	"cmp"
+	"fmt"
 	"iter"
 	"strings"
 )
@@ -101,6 +103,23 @@ func (v Values) with(name, text string) Values {
 		line(&out, name, text)
 	}
 	return Values{out.String()}
+}
+
+// Differences says for people how the values differ from those before: NAME=TEXT (was TEXT) each, "default" where a
+// setting has no text.
+func (v Values) Differences(before Values) string {
+	var out []string
+	for n, t := range v.All() {
+		if was, had := before.Get(n); was != t || !had {
+			out = append(out, fmt.Sprintf("%s=%s (was %s)", n, t, cmp.Or(was, "default")))
+		}
+	}
+	for n, was := range before.All() {
+		if _, has := v.Get(n); !has {
+			out = append(out, fmt.Sprintf("%s=default (was %s)", n, was))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 func line(out *strings.Builder, name, text string) {

@@ -41,7 +41,7 @@ func (v *View) addAlarms(f *Facts) {
 		id := a.Member.String()
 		v.Alarms = append(v.Alarms, a.Name+" of "+id)
 		who := memberName(&f.Log, a.Member)
-		v.Remedies = append(v.Remedies, Remedy{a.Name, id, f.remedy(a, who)})
+		v.Remedies = append(v.Remedies, Remedy{a.Name, id, f.Remedy(a)})
 		if a.Name == noSpace && v.Serving == ServesAll {
 			v.Serving, v.Why = ServesReads, fmt.Sprintf("the alarm NOSPACE is raised for %s: all members refuse puts", who)
 		}
@@ -51,8 +51,9 @@ func (v *View) addAlarms(f *Facts) {
 	}
 }
 
-// remedy is what to do about an alarm of a member, by its name.
-func (f *Facts) remedy(a *Alarm, who string) string {
+// Remedy is what to do about an alarm, in a sentence.
+func (f *Facts) Remedy(a *Alarm) string {
+	who := memberName(&f.Log, a.Member)
 	switch {
 	case a.Name == noSpace && a.Disk:
 		return fmt.Sprintf("Free space on the disk of %s: the alarm then ends by itself.", who)

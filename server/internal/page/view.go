@@ -216,7 +216,8 @@ func New(f *Facts) View {
 	st := &f.Log
 	v := View{
 		Name: f.Name, ID: f.ID.String(), Cluster: f.Cluster, Version: version.Version,
-		Leader: name(f.Leader), IsLeader: f.ID != 0 && f.Leader == f.ID, Term: f.Term, Ready: f.NotReady == nil, Braid: f.Braid,
+		Leader: name(f.Leader), IsLeader: f.ID != 0 && f.Leader == f.ID, Term: f.Term,
+		Ready: f.NotReady == nil, Braid: f.Braid,
 		Revision: f.Revision, Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
 		DBBytes: f.DBSize, DBInUse: f.InUse, QuotaBytes: f.QuotaBytes,
 		Placement: st.Placement, Bodies: viewBodies(st),

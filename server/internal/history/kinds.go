@@ -1,0 +1,100 @@
+package history
+
+import "strings"
+
+// EventKey is the attribute of a log line that makes it an event: its value is the kind.
+const EventKey = "event"
+
+// Kind is a kind of events. Its text has an attribute of the log line for each name in braces, and the member to which
+// the event happened for {self}. A part in brackets is left out if an attribute in it is missing.
+type Kind struct{ Name, Text string }
+
+// Kinds are all kinds of events.
+var Kinds = []Kind{
+	{"started", "{self} started version {version}"},
+	{"stopping", "{self} stops"},
+	{"failed", "{self} cannot continue: {err}"},
+
+	{"leader-lost", "{self} lost its leader {leader}[ of {instances}][: {reason}]"},
+	{"leader-found", "{self} follows {leader}[ in {instances}], term {term}[, after {without} without a leader]"},
+	{"leads", "{self} leads[ {instances}] in term {term}[, after {without} without a leader]"},
+	{"leader-moved", "{leader} leads[ {instances}] in term {term}, in place of {former}"},
+	{"election", "{self} stands for election[ in {instances}] in term {term}"},
+	{"banned", "{member} leads no slots from epoch {epoch} on[, until epoch {until}]: it was suspected"},
+	{"unbanned", "{member} leads slots again from epoch {epoch} on"},
+
+	{"link-up", "{self} has a link to {member}"},
+	{"link-down", "{self} has no link to {member}: {err}"},
+	{"link-left", "{self} has no link to {member}, which stops"},
+	{"connection-refused", "{self} refused a connection from {addr} that is to be a member's: {err}"},
+
+	{"membership", "{member} {change}"},
+	{"settings", "the settings are profile {profile}: {changed}"},
+	{"protocol", "the protocol is {protocol} in place of {former} (profile {profile})"},
+	{"instances", "the log is made of {instances} instances, in place of {former}"},
+	{"fit", "the fitter: {decision}"},
+	{"fitted", "the fitter changed the log to {protocol} {settings}: {reason}"},
+	{"fit-failed", "a change that the fitter wished for was not made: {err}"},
+
+	{"alarm-raised", "the alarm {alarm} is raised for {member}. {remedy}"},
+	{"alarm-ended", "the alarm {alarm} for {member} has ended"},
+	{"damage", "damage on the disk of {self}: {err}"},
+	{"state-damaged", "the state of {self} is damaged, and is asked of others: {err}"},
+	{"state-replaced", "the damaged state of {self} was replaced[ in {took}]"},
+	{"members-differ", "the members' states differ, and no majority agrees: {err}"},
+
+	{"slow-disk", "the disk of {self} stands still: a write to the log takes more than {for}"},
+	{"disk-back", "the disk of {self} writes again, after {after}"},
+	{"log-waits", "the log of {self} waits: {err}"},
+	{"log-continues", "the log of {self} waits no more"},
+
+	{"snapshot-sent", "{self} sent {member} a snapshot[ in {took}]"},
+	{"snapshot-unsent", "{self} could not send {member} a snapshot: {err}"},
+	{"snapshot-installed", "{self} installed a snapshot of another member[ in {took}]"},
+	{"snapshot-failed", "{self} could not write a snapshot: {err}"},
+	{"defragmented", "{self} defragmented its database: {before} bytes became {after}"},
+	{"defragment-failed", "{self} could not defragment its database: {err}"},
+
+	{"login-failed", "{self} refused {count} requests with a wrong user, password or token, the last from {client}"},
+	{"tls-refused", "{count} TLS handshakes of clients with {self} failed, the last from {client}: {err}"},
+}
+
+// texts are the texts of the kinds.
+var texts = func() map[string]string {
+	out := map[string]string{}
+	for _, k := range Kinds {
+		out[k.Name] = k.Text
+	}
+	return out
+}()
+
+// say fills in a text.
+func say(text string, value func(name string) string) string {
+	var out strings.Builder
+	for text != "" {
+		i := strings.IndexAny(text, "[{")
+		if i < 0 {
+			break
+		}
+		out.WriteString(text[:i])
+		if text[i] == '{' {
+			name, rest, _ := strings.Cut(text[i+1:], "}")
+			out.WriteString(value(name))
+			text = rest
+			continue
+		}
+		part, rest, _ := strings.Cut(text[i+1:], "]")
+		missing := false
+		said := say(part, func(name string) string {
+			v := value(name)
+			missing = missing || v == ""
+			return v
+		})
+		if !missing {
+			out.WriteString(said)
+		}
+		text = rest
+	}
+	out.WriteString(text)
+	return out.String()
+}
