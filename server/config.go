@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/store"
@@ -169,7 +168,7 @@ func (c *Config) complete(log func(*slog.Logger) *slog.Logger) error {
 		c.checkDir = braid.Options.CheckDir
 		c.openLog = func(o braid.Options, sm braid.DurableStateMachine) (Log, error) { return braid.Open(o, sm) }
 	}
-	c.Store.Logger = cmp.Or(c.Store.Logger, zap.New(&slogCore{logger: c.Logger}))
+	c.Store.Logger = cmp.Or(c.Store.Logger, ZapLogger(c.Logger))
 	c.Node.Members = slices.Clone(c.Node.Members) // opening the log sorts them
 	c.Store.ClusterID, c.Store.MemberID = c.Node.Cluster, uint64(c.Node.Self)
 	c.largeByPlacement = c.Store.LargeValueBytes == 0

@@ -3,11 +3,21 @@ package server
 import (
 	"context"
 	"log/slog"
+	"slices"
 
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
-// slogCore forwards what etcd's packages log with zap, from warnings up. They log a lot about ordinary events.
+// ZapLogger returns a logger for etcd's packages, whose lines become lines of another logger: warnings and errors.
+// They log a lot about ordinary events, which are lines of the level debug.
+func ZapLogger(logger *slog.Logger) *zap.Logger { return zap.New(&slogCore{logger: logger}) }
+
+// harmless are the warnings of etcd's packages that come with each start and that an operator has nothing to do about:
+// docs/using/operations.md says what --auth-token is about.
+var harmless = []string{"simple token is not cryptographically signed"}
+
+// slogCore forwards what etcd's packages log with zap.
 type slogCore struct {
 	logger *slog.Logger
 	fields []zapcore.Field
@@ -16,7 +26,20 @@ type slogCore struct {
 var _ zapcore.Core = (*slogCore)(nil)
 
 // Enabled implements zapcore.Core.
-func (*slogCore) Enabled(l zapcore.Level) bool { return l >= zapcore.WarnLevel }
+func (c *slogCore) Enabled(l zapcore.Level) bool {
+	return l >= zapcore.InfoLevel && c.logger.Enabled(context.Background(), level(l))
+}
+
+// level is the level of a line of etcd's packages. Below info they would log every key that is written.
+func level(l zapcore.Level) slog.Level {
+	switch {
+	case l > zapcore.WarnLevel:
+		return slog.LevelError
+	case l == zapcore.WarnLevel:
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
 
 // With implements zapcore.Core.
 func (c *slogCore) With(fields []zapcore.Field) zapcore.Core {
@@ -43,11 +66,11 @@ func (c *slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 			}
 		}
 	}
-	level := slog.LevelWarn
-	if e.Level > zapcore.WarnLevel {
-		level = slog.LevelError
+	to := level(e.Level)
+	if slices.Contains(harmless, e.Message) {
+		to = slog.LevelDebug
 	}
-	c.logger.LogAttrs(context.Background(), level, e.Message, attrs...)
+	c.logger.LogAttrs(context.Background(), to, e.Message, attrs...)
 	return nil
 }
 

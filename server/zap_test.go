@@ -18,8 +18,9 @@ func TestZapToSlog(t *testing.T) {
 			}
 			return a
 		}}))
-	lg := zap.New(&slogCore{logger: logger})
+	lg := ZapLogger(logger)
 	lg.Info("nothing of interest")
+	lg.Warn("simple token is not cryptographically signed")
 	lg.With(zap.String("a", "x")).Warn("slow", zap.Int("b", 2))
 	lg.Error("broken", zap.Error(nil), zap.Strings("c", []string{"y"}))
 	require.Equal(t, "level=WARN msg=slow a=x b=2\nlevel=ERROR msg=broken c=[y]\n", out.String())

@@ -94,7 +94,7 @@ func serve(ctx context.Context, s *settings.Settings, log io.Writer) error {
 		logger.Warn("--unsafe-no-fsync: nothing is durable. If this machine or its power fails, acknowledged writes are " +
 			"lost, and this member may not start again")
 	}
-	config, err := serverConfig(ctx, s, logger, newZapLogger(s, log))
+	config, err := serverConfig(ctx, s, logger)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func serve(ctx context.Context, s *settings.Settings, log io.Writer) error {
 	}
 	status := member.Status()
 	running := len(status.Instances)
-	logger.Info("serving clients", "name", s.Name, "id", member.ID(), "urls", s.ListenClient,
+	logger.Info("serving clients", "name", s.Name, "id", member.ID().String(), "urls", s.ListenClient,
 		"protocol", status.Protocol, "placement", status.Placement, "instances", running)
 	if running != s.Instances() {
 		logger.Info("--instances is what a new cluster begins with, this one goes on with its own", "flag", s.Instances(),

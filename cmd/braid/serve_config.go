@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/ports"
@@ -34,9 +32,8 @@ const (
 )
 
 // serverConfig translates settings for the server. It makes certificates if it is to, and listens for clients.
-func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger,
-	etcds *zap.Logger) (server.Config, error) {
-	none := server.Config{}
+func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger) (server.Config, error) {
+	none, etcds := server.Config{}, server.ZapLogger(logger)
 	if err := errors.Join(refuseEtcdData(s.DataDir), refuseForeign(s.DataDir, s.WALDir)); err != nil {
 		return none, err
 	}
@@ -74,7 +71,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 	c := server.Config{
 		AutoCompaction: server.AutoCompaction{Period: period, Revisions: revisions},
 		Node:           nodeOptions(s, who, peerTLS),
-		Store:          storeOptions(s, etcds),
+		Store:          storeOptions(s),
 		Name:           s.Name, Zone: s.Zone, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
 		MaxRequestBytes: int(s.MaxRequestBytes), MaxTxnOps: int(s.MaxTxnOps), MaxConcurrentStreams: s.MaxConcurrentStreams,
 		MaxLearners: s.MaxLearners, LaxReconfig: !s.StrictReconfig,
@@ -156,9 +153,9 @@ func listen(c *server.Config, s *settings.Settings, clientTLS *tls.Config) error
 }
 
 // storeOptions translates settings for the state machine.
-func storeOptions(s *settings.Settings, etcds *zap.Logger) store.Options {
+func storeOptions(s *settings.Settings) store.Options {
 	return store.Options{
-		Dir: filepath.Join(s.DataDir, storeDir), Logger: etcds, QuotaBytes: s.QuotaBytes,
+		Dir: filepath.Join(s.DataDir, storeDir), QuotaBytes: s.QuotaBytes,
 		AuthToken: s.AuthToken, AuthTokenTTL: time.Duration(s.AuthTokenTTL) * time.Second, BcryptCost: int(s.BcryptCost),
 		ClientCertAuth: s.ClientTLS.ClientCertAuth, LargeValueBytes: s.LargeValueBytes,
 		WarnApplyDuration: s.WarnApply, BackendBatchInterval: s.BatchInterval, BackendBatchLimit: s.BatchLimit,

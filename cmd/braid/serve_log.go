@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"github.com/braidlog/braid/internal/settings"
@@ -79,23 +77,4 @@ func newLogger(s *settings.Settings, w io.Writer) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
-}
-
-// newZapLogger returns the logger for etcd's packages. braid logs their info messages itself, so only their warnings
-// matter.
-func newZapLogger(s *settings.Settings, w io.Writer) *zap.Logger {
-	level := zapcore.WarnLevel
-	switch {
-	case s.Level() < slog.LevelInfo:
-		level = zapcore.InfoLevel // bbolt would log every written key
-	case s.Level() > slog.LevelWarn:
-		level = zapcore.ErrorLevel
-	}
-	encoding := zap.NewProductionEncoderConfig()
-	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
-	encoder := zapcore.NewConsoleEncoder(encoding)
-	if s.JSON() {
-		encoder = zapcore.NewJSONEncoder(encoding)
-	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level))
 }

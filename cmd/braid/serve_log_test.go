@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/server"
 )
 
 // logTo opens a log with flags.
@@ -23,8 +24,9 @@ func logTo(t *testing.T, args ...string) (l *logFiles, stdout, stderr *bytes.Buf
 	l, err := openLog(s, stdout, stderr)
 	require.NoError(t, err)
 	t.Cleanup(l.close)
-	newLogger(s, l).Info("from braid")
-	newZapLogger(s, l).Warn("from etcd")
+	logger := newLogger(s, l)
+	logger.Info("from braid")
+	server.ZapLogger(logger).Warn("from etcd")
 	return l, stdout, stderr
 }
 

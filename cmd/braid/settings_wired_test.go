@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/server"
@@ -24,7 +23,7 @@ func configOf(t *testing.T, args ...string) server.Config {
 	s.Flags(f)
 	require.NoError(t, f.Parse(args))
 	require.NoError(t, s.Load(f, nil))
-	c, err := serverConfig(t.Context(), s, slog.New(slog.NewTextHandler(io.Discard, nil)), zap.NewNop())
+	c, err := serverConfig(t.Context(), s, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	require.NoError(t, err, "%v", args)
 	closeListeners(c.ListenClient)
 	closeListeners(c.ListenMetrics)
