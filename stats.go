@@ -56,6 +56,7 @@ type PeerStats struct {
 	ID        MemberID
 	Connected bool      // all streams that were used are connected
 	Since     time.Time // when Connected changed, or the member was first known
+	Heard     time.Time // when the last bytes from the member had been read, pings too; zero: there were none
 	// Bytes and frames of messages, requests and snapshots together.
 	BytesIn, BytesOut, FramesIn, FramesOut int64
 	QueueBytes                             int64 // waiting or being written, all streams
@@ -78,7 +79,7 @@ func linkStats(s *replica.LinkStats, trips []fit.Trip) LinkStats {
 	for i := range s.Peers {
 		p := &s.Peers[i]
 		out.Peers[i] = PeerStats{
-			ID: MemberID(p.ID), Connected: p.Connected, Since: p.Since, BytesIn: p.BytesIn, BytesOut: p.BytesOut,
+			ID: MemberID(p.ID), Connected: p.Connected, Since: p.Since, Heard: p.Heard, BytesIn: p.BytesIn, BytesOut: p.BytesOut,
 			FramesIn: p.FramesIn, FramesOut: p.FramesOut, QueueBytes: p.QueueBytes,
 			Drops: p.Drops, Connects: p.Connects, Breaks: p.Breaks, Failures: p.Failures,
 			LastError: p.LastError, Addrs: p.Addrs,

@@ -112,7 +112,8 @@ func (c *chronicle) leaders(now *moment) (lines []line) {
 			case l.to != 0:
 				delete(c.lost, id)
 			case !l.stands:
-				c.lost[id] = now.At
+				_, silent := unreachable(now, l.from)
+				c.lost[id] = now.At.Add(-silent)
 			}
 		}
 	}
@@ -129,8 +130,10 @@ func (c *chronicle) leader(now *moment, l lead, id braid.InstanceID) line {
 		return line{slog.LevelInfo, "election", "stands for election", []any{"term", l.term}}
 	case l.to == 0:
 		out := line{slog.LevelWarn, "leader-lost", "lost the leader", []any{"leader", l.from, "term", l.term}}
-		if reason := unreachable(now, l.from); reason != "" {
+		if reason, silent := unreachable(now, l.from); reason != "" {
 			out.args = append(out.args, "reason", reason)
+		} else if silent > 0 {
+			out.args = append(out.args, "silent", silent)
 		}
 		return out
 	}
@@ -144,20 +147,35 @@ func (c *chronicle) leader(now *moment, l lead, id braid.InstanceID) line {
 	if l.from != 0 {
 		out.args = append(out.args, "former", l.from)
 	}
+	_, without := unreachable(now, l.from)
 	if since, ok := c.lost[id]; ok {
-		out.args = append(out.args, "without", now.At.Sub(since))
+		without = now.At.Sub(since)
+	}
+	if without > 0 {
+		out.args = append(out.args, "without", without)
 	}
 	return out
 }
 
-// unreachable is why this member does not reach another one; "": it does, as far as it knows.
-func unreachable(now *moment, id braid.MemberID) string {
+// silence is for how long nothing comes from a member that counts as silent: pings come more often.
+const silence = 300 * time.Millisecond
+
+// unreachable is why this member does not reach another one ("": it does, as far as it knows), and for how long nothing
+// has come from it (0: something did just now, or it is not known).
+func unreachable(now *moment, id braid.MemberID) (reason string, silent time.Duration) {
 	for i := range now.Links.Peers {
-		if p := &now.Links.Peers[i]; p.ID == id && !p.Connected {
-			return "the link to it is down: " + p.LastError
+		p := &now.Links.Peers[i]
+		if p.ID != id {
+			continue
+		}
+		if !p.Connected {
+			reason = "the link to it is down: " + p.LastError
+		}
+		if quiet := now.At.Sub(p.Heard); !p.Heard.IsZero() && quiet > silence {
+			silent = quiet
 		}
 	}
-	return ""
+	return reason, silent
 }
 
 func find(m *moment, id braid.InstanceID) *braid.InstanceStatus {

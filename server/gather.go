@@ -1,11 +1,14 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +26,7 @@ const (
 	// gatherWait is how long an answer waits for those of the members that are asked for it.
 	gatherWait = 500 * time.Millisecond
 	// gatherTimeout is how long a member may take to answer.
-	gatherTimeout = 2 * time.Second
+	gatherTimeout = 1200 * time.Millisecond
 	// gatherKept is how long what members told is kept after the last question of a watcher.
 	gatherKept = 10 * time.Second
 )
@@ -151,6 +154,9 @@ func (g *gatherer) askOne(id braid.MemberID, m *watched, at history.Position, ro
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTimeout)
 	defer cancel()
 	t, err := g.tells(ctx, id, at)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("no answer within %s", gatherTimeout)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m.asking = false
@@ -171,7 +177,7 @@ func (m *watched) note(t *told, err error) {
 	case status.Code(err) == codes.Unimplemented:
 		m.reached, m.err, m.status = true, "its version does not tell what it does", nil
 	default:
-		m.reached, m.err = false, status.Convert(err).Message()
+		m.reached, m.err = false, strings.TrimPrefix(status.Convert(err).Message(), "etcdserver: ")
 	}
 }
 
@@ -229,7 +235,11 @@ func (g *gatherer) answer(cursor string) ([]byte, error) {
 	}
 	from, next := readCursor(cursor), map[string]history.Position{}
 	all := onCluster{Cluster: g.cluster, Self: g.id.String(), At: time.Now().UnixMilli(), Members: []onMember{}}
-	for _, m := range g.log.Status().Members {
+	members := g.log.Status().Members
+	slices.SortFunc(members, func(a, b braid.Member) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	for _, m := range members {
 		w := g.members[m.ID]
 		if w == nil {
 			continue // it has come just now

@@ -37,7 +37,9 @@ func newReader(ctx context.Context, conn net.Conn, limit int, idle time.Duration
 
 // read reads something, under the idle deadline.
 func (r *reader) read(b []byte) (int, error) {
-	if now := time.Now(); r.until.Sub(now) < r.idle*3/4 {
+	now := time.Now()
+	r.counted.waits.Store(now.UnixNano())
+	if r.until.Sub(now) < r.idle*3/4 {
 		r.until = now.Add(r.idle)
 		if err := r.conn.SetReadDeadline(r.until); err != nil {
 			return 0, err

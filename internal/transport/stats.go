@@ -26,6 +26,8 @@ type PeerStats struct {
 	Tunes     bool      // its version knows profiles; of no meaning before there was a link
 	Seals     bool      // its version knows seals; the same
 	Since     time.Time // when Connected changed, or the peer was listed
+	// Heard is when the last bytes from the peer had been read; zero: there were none.
+	Heard time.Time
 	// Bytes and frames of frames, requests and snapshots together.
 	BytesIn, BytesOut, FramesIn, FramesOut int64
 	QueueBytes                             int64 // waiting or being written, all streams
@@ -40,6 +42,8 @@ type PeerStats struct {
 // counters are a peer's; total is shared by all.
 type counters struct {
 	bytesIn, bytesOut, framesIn, framesOut, drops, connects atomic.Int64
+	// waits is when a connection of the peer was last read up to its end, in nanoseconds since 1970; 0: none was read.
+	waits atomic.Int64
 
 	total *totals
 	// coming bounds the bytes of large frames that are being received from the member, over all its
@@ -89,6 +93,9 @@ func (p *peer) stats() PeerStats {
 		s.QueueBytes += int64(l.q.bytes())
 	}
 	s.Addrs = *p.addrs.Load()
+	if at := c.waits.Load(); at > 0 {
+		s.Heard = time.Unix(0, at)
+	}
 	p.state.describe(&s)
 	return s
 }
