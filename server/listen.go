@@ -40,7 +40,8 @@ type sniffer struct {
 }
 
 func newSniffer(w way, addr net.Addr, in *intake, r *refusals) *sniffer {
-	s := &sniffer{intake: in, refusals: r, grpc: newConnQueue(addr), http: newConnQueue(addr), open: map[net.Conn]struct{}{}}
+	s := &sniffer{intake: in, refusals: r, grpc: newConnQueue(addr), http: newConnQueue(addr),
+		open: map[net.Conn]struct{}{}}
 	if w.tls != nil {
 		s.tls, s.plain = preferHTTP2(w.tls), w.plain
 	}

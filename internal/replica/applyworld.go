@@ -190,8 +190,8 @@ func (w applyWorld) Tell(n apply.ApplyNews) {
 	log := w.r.log
 	switch n.What {
 	case apply.SnapshotInstalled:
-		log.Info("snapshot installed", "event", "snapshot-installed", "instance", n.Instance, "index", n.Base.Index, "term", n.Base.Term,
-			"position", n.Position, "took", w.r.now()-w.opened)
+		log.Info("snapshot installed", "event", "snapshot-installed", "instance", n.Instance,
+			"index", n.Base.Index, "term", n.Base.Term, "position", n.Position, "took", w.r.now()-w.opened)
 	case apply.SnapshotWritten:
 		w.r.metrics.snapshots.Add(1)
 		log.Info("snapshot written", "position", n.Position)
@@ -204,6 +204,7 @@ func (w applyWorld) Tell(n apply.ApplyNews) {
 	case apply.StateUseless:
 		log.Warn("a snapshot cannot replace the damaged state", "err", n.Err)
 	case apply.StateReplaced:
-		log.Info("the damaged state was replaced", "event", "state-replaced", "position", n.Position, "took", w.r.now()-w.opened)
+		log.Info("the damaged state was replaced", "event", "state-replaced", "position", n.Position,
+			"took", w.r.now()-w.opened)
 	}
 }

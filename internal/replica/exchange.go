@@ -75,7 +75,8 @@ func (x *exchange) Send(to protocol.MemberID, o *member.SnapshotOffer, state mem
 		if err = errors.Join(err, state.Close()); err != nil {
 			x.unsent(to, err)
 		} else {
-			x.r.log.Info("snapshot sent", "event", "snapshot-sent", "member", to, "position", o.Cursor.Position, "took", x.r.now()-began)
+			x.r.log.Info("snapshot sent", "event", "snapshot-sent", "member", to,
+				"position", o.Cursor.Position, "took", x.r.now()-began)
 		}
 		x.do(func(m *snapshot.StateExchange) { m.Sent(to, err) })
 	})

@@ -155,15 +155,15 @@ func (f *fitting) act(ctx context.Context, w *fit.Wish) {
 	ctx, cancel := context.WithTimeout(ctx, 2*f.r.tuning().GiveUp)
 	defer cancel()
 	if err := f.how.Act(ctx, f.r, w); err != nil {
-		f.r.log.Warn("a change that the fitter wished for was not made", "event", "fit-failed", "protocol", w.Protocol, "settings", w.Settings,
-			"leader", w.Leader, "profile", w.Version, "err", err)
+		f.r.log.Warn("a change that the fitter wished for was not made", "event", "fit-failed",
+			"protocol", w.Protocol, "settings", w.Settings, "leader", w.Leader, "profile", w.Version, "err", err)
 		return
 	}
 	if f.changes.Add(1); w.TakesBack {
 		f.takenBack.Add(1)
 	}
-	f.r.log.Info("the log was fitted to its load", "event", "fitted", "protocol", w.Protocol, "settings", w.Settings, "leader", w.Leader,
-		"reason", w.Reason)
+	f.r.log.Info("the log was fitted to its load", "event", "fitted", "protocol", w.Protocol, "settings", w.Settings,
+		"leader", w.Leader, "reason", w.Reason)
 }
 
 // done counts what was carried out.

@@ -39,7 +39,8 @@ func (l *limiter) allow() (ok bool, skipped int) {
 func (t *Transport) refused(addr string, err error) {
 	t.totals.refused.Add(1)
 	if ok, skipped := t.strange.allow(); ok {
-		t.log.Warn("incoming connection refused", "event", "connection-refused", "addr", addr, "err", err, "not_logged", skipped)
+		t.log.Warn("incoming connection refused", "event", "connection-refused", "addr", addr,
+			"err", err, "not_logged", skipped)
 	}
 }
 

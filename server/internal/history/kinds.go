@@ -15,7 +15,8 @@ var Kinds = []Kind{
 	{"stopping", "{self} stops"},
 	{"failed", "{self} cannot continue: {err}"},
 
-	{"leader-lost", "{self} lost its leader {leader}[ of {instances}][: nothing came from it for {silent}][: {reason}]"},
+	{"leader-lost", "{self} lost its leader {leader}[ of {instances}]" +
+		"[: nothing came from it for {silent}][: {reason}]"},
 	{"leader-found", "{self} follows {leader}[ in {instances}], term {term}[, after {without} without a leader]"},
 	{"leads", "{self} leads[ {instances}] in term {term}[, after {without} without a leader]"},
 	{"leader-moved", "{leader} leads[ {instances}] in term {term}, in place of {former}[, after {without} without a leader]"},
