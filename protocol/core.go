@@ -1,6 +1,9 @@
 package protocol
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Core is one instance of a protocol on one member: a pure state machine. The same inputs at the same times always
 // have the same effects. A Core is not safe for concurrent use; its owner feeds it from one loop.
@@ -431,7 +434,9 @@ type Status struct {
 	Self     MemberID
 	Role     Role
 	Term     Term
-	Leader   MemberID // 0: none known
+	// Ballot: the term is a ballot, which has the slot of the member that leads by it in its low byte; see BallotText.
+	Ballot bool
+	Leader MemberID // 0: none known
 	// Routes are the destinations of proposals, by path. nil: the leader takes all of them, in its term.
 	Routes []Route
 	// Owes: proposals of earlier incarnations of this member may have been answered, and are not applied here. Once it
@@ -475,6 +480,15 @@ type Status struct {
 	Lanes *LanesStatus
 	// Epoch is the core's view of its epoch; nil if the protocol has none, or none has begun.
 	Epoch *EpochStatus
+}
+
+// BallotText is the term as ballots are written, NUMBER.SLOT: the number of ballots that were taken one after the other,
+// and the slot of the member that leads by it. It is "" if the term is no ballot.
+func (s *Status) BallotText() string {
+	if !s.Ballot {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d", s.Term>>8, s.Term&0xff)
 }
 
 // SealState is what a seal has stopped on a core, see [Sealed].

@@ -76,7 +76,9 @@ func (c *chronicle) step(now *moment) []line {
 type lead struct {
 	from, to braid.MemberID
 	term     braid.Term
+	ballot   string // the term as a ballot; "": it is none
 	stands   bool
+	many     bool // all members lead slots
 }
 
 func (c *chronicle) leaders(now *moment) (lines []line) {
@@ -88,7 +90,7 @@ func (c *chronicle) leaders(now *moment) (lines []line) {
 		if was == nil {
 			continue
 		}
-		l := lead{from: was.Leader, to: in.Leader, term: in.Term}
+		l := lead{from: was.Leader, to: in.Leader, term: in.Term, ballot: in.BallotText(), many: in.Epoch != nil}
 		if was.Leader == in.Leader {
 			l.stands = in.Role.String() == candidate && (was.Role != in.Role || was.Term != in.Term)
 			if !l.stands {
@@ -103,6 +105,9 @@ func (c *chronicle) leaders(now *moment) (lines []line) {
 	for _, l := range order {
 		which := of[l]
 		added := c.leader(now, l, which[0])
+		if l.ballot != "" {
+			added.args = append(added.args, "ballot", l.ballot)
+		}
 		if len(now.Instances) > 1 {
 			added.args = append(added.args, "instances", instances(which))
 		}
@@ -128,6 +133,9 @@ func (c *chronicle) leader(now *moment, l lead, id braid.InstanceID) line {
 	switch {
 	case l.stands:
 		return line{slog.LevelInfo, "election", "stands for election", []any{"term", l.term}}
+	case l.many && l.to != 0:
+		return line{slog.LevelInfo, "first-leader", "another member is the leader to clients of etcd's API",
+			[]any{"leader", l.to, "term", l.term, "former", l.from}}
 	case l.to == 0:
 		out := line{slog.LevelWarn, "leader-lost", "lost the leader", []any{"leader", l.from, "term", l.term}}
 		if reason, silent := unreachable(now, l.from); reason != "" {

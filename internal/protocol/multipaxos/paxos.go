@@ -305,7 +305,8 @@ func (s *Paxos) Leads() paxos.Ballot {
 // Status is protocol.Core's.
 func (s *Paxos) Status() protocol.Status {
 	st := protocol.Status{
-		Instance: s.cfg.Instance, Self: s.cfg.Self, Role: s.role, Term: protocol.Term(s.ballot), Leader: s.leader,
+		Instance: s.cfg.Instance, Self: s.cfg.Self, Role: s.role, Term: protocol.Term(s.ballot),
+		Ballot: true, Leader: s.leader,
 		First: s.log.Base + 1, Last: s.furthest(), Durable: s.disk.Durable.Last, Commit: s.committed, Config: s.conf.Clone(),
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
 		Unwritten: s.committed - min(s.committed, s.disk.Durable.Last),

@@ -13,6 +13,7 @@ type History struct {
 	fine   series[Sample]
 	coarse series[Sample]
 	events series[Event]
+	flood  map[string]*recent // by kind and member
 	// The readings with which the next samples begin; nil: there is none.
 	last, lastCoarse *Reading
 }
@@ -21,7 +22,7 @@ type History struct {
 func New(boot string) *History {
 	return &History{
 		boot: boot, fine: series[Sample]{most: mostFine}, coarse: series[Sample]{most: mostCoarse},
-		events: series[Event]{most: mostEvents},
+		events: series[Event]{most: mostEvents}, flood: map[string]*recent{},
 	}
 }
 
@@ -41,11 +42,35 @@ func (h *History) Record(r *Reading) {
 	}
 }
 
+// Events of one kind about one member are at most eventsBurst in eventsEvery; further ones are not held. So what
+// happens over and over does not push out all others.
+const (
+	eventsBurst = 5
+	eventsEvery = time.Minute
+)
+
+// recent counts the events of a kind since a time, in milliseconds since 1970.
+type recent struct {
+	since int64
+	n     int
+}
+
 // Add adds an event of this member.
 func (h *History) Add(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.events.add(e)
+	key := e.Kind + " " + e.About
+	r := h.flood[key]
+	if r == nil {
+		r = &recent{}
+		h.flood[key] = r
+	}
+	if e.At-r.since >= eventsEvery.Milliseconds() {
+		r.since, r.n = e.At, 0
+	}
+	if r.n++; r.n <= eventsBurst {
+		h.events.add(e)
+	}
 }
 
 // Position is how far someone knows a history.

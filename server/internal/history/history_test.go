@@ -107,6 +107,18 @@ func TestSinceAPosition(t *testing.T) {
 	require.True(t, h.Since(at).Reset, "samples between are gone")
 }
 
+// What happens over and over does not push out what happened once.
+func TestEventsDoNotFlood(t *testing.T) {
+	h := New("b")
+	for at := range int64(2000) {
+		h.Add(Event{At: 100 * at, Kind: "link-down", About: "1"})
+	}
+	h.Add(Event{At: 200_000, Kind: "link-down", About: "2"})
+	events := h.Since(Position{}).Events
+	require.Len(t, events, 4*eventsBurst+1, "2000 in 200 s, and one about another member")
+	require.Equal(t, int64(180_400), events[4*eventsBurst-1].At)
+}
+
 // A copy of a history that goes through JSON, in parts, has what the history has.
 func TestACopyFollows(t *testing.T) {
 	h, copied := New("b"), New("")
@@ -128,7 +140,7 @@ func TestACopyFollows(t *testing.T) {
 		for second := range 100 {
 			h.Record(reading(100*round+second, uint64(round)))
 			if second%40 == 0 {
-				h.Add(Event{At: int64(second), Kind: "started"})
+				h.Add(Event{At: int64(round) * 60_000, Kind: "started"})
 			}
 		}
 		follow()

@@ -17,10 +17,13 @@ var Kinds = []Kind{
 
 	{"leader-lost", "{self} lost its leader {leader}[ of {instances}]" +
 		"[: nothing came from it for {silent}][: {reason}]"},
-	{"leader-found", "{self} follows {leader}[ in {instances}], term {term}[, after {without} without a leader]"},
-	{"leads", "{self} leads[ {instances}] in term {term}[, after {without} without a leader]"},
-	{"leader-moved", "{leader} leads[ {instances}] in term {term}, in place of {former}[, after {without} without a leader]"},
-	{"election", "{self} stands for election[ in {instances}] in term {term}"},
+	{"leader-found", "{self} follows {leader}[ in {instances}], term {term}[ (ballot {ballot})]" +
+		"[, after {without} without a leader]"},
+	{"leads", "{self} leads[ {instances}] in term {term}[ (ballot {ballot})][, after {without} without a leader]"},
+	{"leader-moved", "{leader} leads[ {instances}] in term {term}[ (ballot {ballot})], in place of {former}" +
+		"[, after {without} without a leader]"},
+	{"first-leader", "{leader} is now the leader to clients of etcd's API, which ends leases"},
+	{"election", "{self} stands for election[ in {instances}] in term {term}[ (ballot {ballot})]"},
 	{"banned", "{member} leads no slots from epoch {epoch} on[, until epoch {until}]: it was suspected"},
 	{"unbanned", "{member} leads slots again from epoch {epoch} on"},
 

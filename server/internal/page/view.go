@@ -84,6 +84,7 @@ type Instance struct {
 	Role     string `json:"role"`
 	Leader   string `json:"leader,omitempty"`
 	Term     uint64 `json:"term"`
+	Ballot   string `json:"ballot,omitempty"` // the term as multi-Paxos writes it: NUMBER.SLOT
 	First    uint64 `json:"first_index"`
 	Last     uint64 `json:"last_index"`
 	Durable  uint64 `json:"durable_index"`
@@ -246,7 +247,8 @@ func viewInstance(st *braid.Status, i int) Instance {
 	in := &st.Instances[i]
 	v := Instance{
 		Instance: uint64(in.Instance), Role: in.Role.String(), Leader: name(in.Leader), Term: uint64(in.Term),
-		First: uint64(in.First), Last: uint64(in.Last), Durable: uint64(in.Durable), Commit: uint64(in.Commit),
+		Ballot: in.BallotText(),
+		First:  uint64(in.First), Last: uint64(in.Last), Durable: uint64(in.Durable), Commit: uint64(in.Commit),
 		K: in.K, Preparing: in.Preparing, Lacking: in.Lacking, Restriping: in.Restriping, Lanes: viewLanes(in.Lanes),
 		Epoch: viewEpoch(in.Epoch),
 	}
