@@ -26,8 +26,10 @@ type adminFlags struct {
 	endpoints []string
 	timeout   time.Duration
 	tls       transport.TLSInfo
-	user      string
-	question  bool // nothing is changed
+	login     ctlLogin
+	given     *pflag.FlagSet
+	user      string // NAME:PASSWORD, once the flags are checked
+	question  bool   // nothing is changed
 }
 
 func (f *adminFlags) flags(fl *pflag.FlagSet) {
@@ -37,17 +39,19 @@ func (f *adminFlags) flags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.tls.TrustedCAFile, "cacert", "", "file of the authority that signed the servers' certificates")
 	fl.StringVar(&f.tls.CertFile, "cert", "", "file of the client's certificate")
 	fl.StringVar(&f.tls.KeyFile, "key", "", "file of the client's key")
-	fl.StringVar(&f.user, "user", "", "user:password, of a user with the role root, if auth is on")
+	f.login.flags(fl, "user:password, of a user with the role root, if auth is on")
+	f.given = fl
 }
 
-func (f *adminFlags) check() error {
+func (f *adminFlags) check() (err error) {
+	if f.user, err = f.login.complete(f.given); err != nil {
+		return err
+	}
 	switch {
 	case len(f.endpoints) == 0:
 		return errors.New("--endpoints is empty")
 	case f.timeout <= 0:
 		return errors.New("--timeout must be positive")
-	case f.user != "" && !strings.Contains(f.user, ":"):
-		return errors.New("--user: it is NAME:PASSWORD")
 	}
 	return nil
 }

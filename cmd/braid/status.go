@@ -22,7 +22,8 @@ func init() { commands = append(commands, newStatusCommand) }
 func newStatusCommand() *cobra.Command {
 	var o status.Options
 	var tls transport.TLSInfo
-	asJSON, user := false, ""
+	var login ctlLogin
+	asJSON, events := false, false
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show members, instances, leaders, lag, and use of disk and network",
@@ -58,24 +59,34 @@ A member is ready if it knows a leader of every instance, no alarm CORRUPT is ra
 two seconds it has applied all writes that were acknowledged before the request. The exit code is 1
 if a member does not answer or is not ready.
 
+With --events it prints what happened to the members lately, as the first endpoint that answers
+knows it; with --json too, one event a line.
+
+Flags that are not given come from etcdctl's variables: ETCDCTL_ENDPOINTS, ETCDCTL_CACERT,
+ETCDCTL_CERT, ETCDCTL_KEY, ETCDCTL_USER, ETCDCTL_PASSWORD.
+
 The connection uses TLS if the endpoint begins with https://, and clear text if it begins with
 http://; without either it uses TLS if a flag names a certificate. While auth is on, members answer
 users only.`,
 		Example: `  braid status
   braid status --endpoints 10.0.0.1:2379 --json
+  braid status --events
   braid status --endpoints https://10.0.0.1:2379 --cacert ca.crt --user root:secret`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			user, err := login.complete(cmd.Flags())
+			if err != nil {
+				return usageError{err}
+			}
 			if len(o.Endpoints) == 0 {
 				return usagef("--endpoints is empty")
 			}
-			named := false
-			if o.User, o.Password, named = strings.Cut(user, ":"); user != "" && !named {
-				return usagef("--user: it is NAME:PASSWORD")
-			}
-			var err error
+			o.User, o.Password, _ = strings.Cut(user, ":")
 			if o.TLS, err = clientTLS(&tls); err != nil {
 				return err
+			}
+			if events {
+				return showEvents(cmd.Context(), cmd.OutOrStdout(), o, asJSON)
 			}
 			return showStatus(cmd.OutOrStdout(), status.Ask(cmd.Context(), o), asJSON)
 		},
@@ -87,7 +98,8 @@ users only.`,
 	f.StringVar(&tls.TrustedCAFile, "cacert", "", "file of the authority that signed the servers' certificates")
 	f.StringVar(&tls.CertFile, "cert", "", "file of the client's certificate")
 	f.StringVar(&tls.KeyFile, "key", "", "file of the client's key")
-	f.StringVar(&user, "user", "", "user:password, where auth is on")
+	login.flags(f, "user:password, where auth is on")
+	f.BoolVar(&events, "events", false, "print the last events of all members")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -113,7 +125,7 @@ func printStatus(w io.Writer, members []status.Member) error {
 	fmt.Fprintln(t, "MEMBER\tENDPOINT\tID\tREADY\tREVISION\tPOSITION\tLOG\tDATABASE\tSENT\tRECEIVED\tFSYNCS\tALARMS")
 	for _, m := range members {
 		if m.ID == "" {
-			fmt.Fprintf(t, "-\t%s\t-\tno: %s\n", m.Endpoint, m.Error)
+			fmt.Fprintf(t, "%s\t%s\t-\tno: %s\n", orDash(m.Name), m.Endpoint, m.Error)
 			continue
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.Endpoint, m.ID, yesNo(m.Ready),
@@ -122,12 +134,14 @@ func printStatus(w io.Writer, members []status.Member) error {
 			status.Bytes(m.ReceivedBytes),
 			fsyncs(m), orDash(fmt.Sprint(m.Alarms)))
 	}
+	printWhy(t, members)
+	printRates(t, members)
 	fmt.Fprintln(t, "\nMEMBER\tINSTANCE\tROLE\tLEADER\tTERM\tLAST\tDURABLE\tCOMMITTED\tAPPLIED\tBEHIND")
 	names := nameOf(members)
 	for _, m := range members {
 		for _, i := range m.Instances {
-			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", orDash(m.Name), i.Instance, i.Role, names(i.Leader),
-				i.Term,
+			role, leader, term := roleText(m, i, names)
+			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", orDash(m.Name), i.Instance, role, leader, term,
 				i.Last, i.Durable, i.Commit, i.Applied, behind(members, m, i))
 		}
 	}

@@ -2,7 +2,7 @@
 // Status call of any other server of the etcd API.
 //
 // It depends on no version of braid, so it also reads members of other versions. status.go asks all members,
-// member.go one, socket.go is for sockets of Unix, own.go finds the settings in an answer.
+// member.go one, cluster.go asks one for the events and rates of all, socket.go is for sockets of Unix, own.go finds the settings in an answer.
 package status
 
 import (
@@ -27,11 +27,15 @@ type Member struct {
 	ID       string `json:"id,omitempty"`
 	Cluster  string `json:"cluster,omitempty"`
 	Version  string `json:"etcd_api_version,omitempty"`
+	Braid    string `json:"version,omitempty"` // the version of braid
 	Leader   string `json:"leader,omitempty"`
 	IsLeader bool   `json:"is_leader"`
 	Learner  bool   `json:"is_learner"`
 	Ready    bool   `json:"ready"`
-	Term     uint64 `json:"term"`
+	// Serving is which requests of clients are answered (all, reads or none), and Why the others are not.
+	Serving string `json:"serving,omitempty"`
+	Why     string `json:"why,omitempty"`
+	Term    uint64 `json:"term"`
 
 	Revision int64  `json:"revision"`
 	Protocol string `json:"protocol,omitempty"`
@@ -49,6 +53,7 @@ type Member struct {
 	Next         *Slot      `json:"next_slot,omitempty"`
 	PendingBytes int64      `json:"pending_bytes"`
 	Alarms       []string   `json:"alarms,omitempty"`
+	Remedies     []Remedy   `json:"remedies,omitempty"`
 	Instances    []Instance `json:"instances"`
 	Members      []Peer     `json:"members,omitempty"`
 	Voters       Voters     `json:"voters"`
@@ -65,6 +70,16 @@ type Member struct {
 	ReceivedBytes float64 `json:"received_bytes"` // from other members
 	Fsyncs        float64 `json:"fsyncs"`
 	FsyncSeconds  float64 `json:"fsync_seconds"`
+	QuotaBytes    int64   `json:"quota_bytes"` // of the database; 0 or less: not known, or none
+	// Rates are of the last seconds; nil: they are not known.
+	Rates *Rates `json:"rates,omitempty"`
+}
+
+// Remedy is what to do about an alarm of a member, in a sentence.
+type Remedy struct {
+	Alarm  string `json:"alarm"`
+	Member string `json:"member"`
+	Remedy string `json:"remedy"`
 }
 
 // Slot is the place of an instance in a round of the global log.
@@ -88,6 +103,7 @@ type Instance struct {
 	Role     string `json:"role"`
 	Leader   string `json:"leader,omitempty"`
 	Term     uint64 `json:"term"`
+	Ballot   string `json:"ballot,omitempty"` // the term, where it is a ballot
 	First    uint64 `json:"first_index"`
 	Last     uint64 `json:"last_index"`
 	Durable  uint64 `json:"durable_index"`
@@ -291,6 +307,8 @@ func Ask(ctx context.Context, o Options) []Member {
 	if !o.Only {
 		members = append(members, a.all(ctx, missing(members), a.named)...)
 	}
+	members = nameMissing(members, o.Only)
+	a.addRates(ctx, members)
 	slices.SortStableFunc(members, func(x, y Member) int { return strings.Compare(x.Name, y.Name) })
 	return slices.CompactFunc(members, func(x, y Member) bool { return x.ID != "" && x.ID == y.ID })
 }
