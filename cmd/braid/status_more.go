@@ -54,8 +54,8 @@ func printRates(w io.Writer, members []status.Member) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t", orDash(m.Name), orDash(m.Braid), orDash(m.Protocol))
 		if r := m.Rates; r != nil {
-			fmt.Fprintf(w, "%.1f\t%.1f ms\t%.1f\t%.1f ms\t%.1f\t%s\t%s\t%.2f\t%s\t", r.Writes, r.WriteP99, r.Reads, r.ReadP99,
-				r.Failed, status.Bytes(r.Sent), status.Bytes(r.Received), r.CPU, status.Bytes(r.Memory))
+			fmt.Fprintf(w, "%.1f\t%s\t%.1f\t%s\t%.1f\t%s\t%s\t%.2f\t%s\t", r.Writes, latency(r.WriteP99), r.Reads,
+				latency(r.ReadP99), r.Failed, status.Bytes(r.Sent), status.Bytes(r.Received), r.CPU, status.Bytes(r.Memory))
 		} else {
 			fmt.Fprint(w, "-\t-\t-\t-\t-\t-\t-\t-\t-\t")
 		}
@@ -66,6 +66,14 @@ func printRates(w io.Writer, members []status.Member) {
 		}
 		fmt.Fprintln(w, quota)
 	}
+}
+
+// latency is a time in milliseconds; 0: there is none.
+func latency(ms float64) string {
+	if ms == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f ms", ms)
 }
 
 // roleText is a member's role in an instance, who leads, and by which term, in the words of the protocol: where

@@ -26,9 +26,9 @@ func TestAskOverASocket(t *testing.T) {
 	}}
 	got := Ask(t.Context(), Options{Endpoints: []string{"unix://" + file}, Timeout: 5 * time.Second})
 	require.Len(t, got, 2)
-	require.Contains(t, got[0].Error, "not asked: it advertises a socket of its machine")
-	require.Equal(t, "m1", got[1].Name)
-	require.Empty(t, got[1].Error)
-	require.EqualValues(t, 36, got[1].SentBytes)
+	require.Contains(t, got[1].Error, "not asked: it advertises a socket of its machine")
+	require.Equal(t, "m1", got[0].Name)
+	require.Empty(t, got[0].Error)
+	require.EqualValues(t, 36, got[0].SentBytes)
 	require.Equal(t, tcp.URL, reachable(one.Members[0].ClientURLs))
 }

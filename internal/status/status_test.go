@@ -56,15 +56,16 @@ func TestAskFindsTheOthers(t *testing.T) {
 
 	got := Ask(t.Context(), Options{Endpoints: []string{second.URL}, Timeout: 5 * time.Second})
 	require.Len(t, got, 3)
-	require.Contains(t, got[0].Error, "refused") // it has no name, so it is first
-	require.Equal(t, "m1", got[1].Name)
-	require.Equal(t, "braid", got[1].Kind)
-	require.Empty(t, got[1].Error)
-	require.EqualValues(t, 36, got[1].SentBytes)
-	require.EqualValues(t, 5, got[1].ReceivedBytes)
-	require.EqualValues(t, 4, got[1].Fsyncs)
-	require.Equal(t, 0.5, got[1].FsyncSeconds)
-	require.True(t, got[2].Learner)
+	require.Contains(t, got[2].Error, "refused")
+	require.Equal(t, "m3", got[2].Name, "others know the name of a member that does not answer")
+	require.Equal(t, "m1", got[0].Name)
+	require.Equal(t, "braid", got[0].Kind)
+	require.Empty(t, got[0].Error)
+	require.EqualValues(t, 36, got[0].SentBytes)
+	require.EqualValues(t, 5, got[0].ReceivedBytes)
+	require.EqualValues(t, 4, got[0].Fsyncs)
+	require.Equal(t, 0.5, got[0].FsyncSeconds)
+	require.True(t, got[1].Learner)
 
 	require.Len(t, Ask(t.Context(), Options{Endpoints: []string{second.URL}, Only: true, Timeout: 5 * time.Second}), 1)
 	require.Len(t,
