@@ -103,9 +103,9 @@ func newShape(spec *netspec.Spec, self uint64, names map[uint64]string, before *
 }
 
 // SetNet changes the emulation. Connections stay open, and later writes are delayed by the new settings. Later bytes
-// never overtake earlier ones, so a link becomes faster only when those in transit have arrived. If nothing was
-// emulated before, connections are reestablished: those that are there end here, and those whose handshake is in
-// progress when it is done.
+// never overtake earlier ones, so a link becomes faster only when those in transit have arrived. A link that is cut is
+// as with [LinkFault.Drop]. If nothing was emulated before, connections are reestablished: those that are there end
+// here, and those whose handshake is in progress when it is done.
 func (t *Transport) SetNet(spec netspec.Spec) {
 	t.mu.Lock()
 	was := t.shaper.on()
@@ -136,6 +136,11 @@ func (t *Transport) reshape() {
 	before := t.shaper.now.Load()
 	s := newShape(&t.net, t.opt.Self, t.names, before)
 	t.shaper.now.Store(s)
+	for id := range s.ways { // any order
+		if p := t.peer(id); p != nil && before != nil && before.to(id).Cut() && !p.cut() {
+			p.retry()
+		}
+	}
 	for id, w := range s.ways { // any order: each is a line of its own
 		if before == nil || before.ways[id] != w {
 			t.log.Info("link emulated", "member", hexID(id), "name", t.names[id], "region", t.net.Region(t.names[id]),

@@ -18,8 +18,8 @@ var (
 	ErrForgotten = errors.New("transport: the stream is not used any more")
 	// ErrDropped indicates that Drop ended the connection.
 	ErrDropped = errors.New("transport: link ended by this member")
-	// ErrCut indicates that SetLink has cut the link.
-	ErrCut = errors.New("transport: link cut by SetLink")
+	// ErrCut indicates that SetLink or the emulation has cut the link.
+	ErrCut = errors.New("transport: the link is cut")
 	// ErrBusy indicates that the limit of what may be in progress with a peer is reached. The call did
 	// nothing; a retry is safe.
 	ErrBusy = errors.New("transport: too much under way with this peer")

@@ -155,6 +155,41 @@ func TestSetNetWhereNothingWas(t *testing.T) {
 	delays(t, a, b, 9*ms)
 }
 
+// TestSetNetCuts: a member that is cut off reaches no other and is reached by none, the others still reach each other,
+// and the links come back when they are healed.
+func TestSetNetCuts(t *testing.T) {
+	all := three(t, "")
+	a, b, c := all[0], all[1], all[2]
+	set := func(spec string) {
+		for _, m := range all {
+			m.SetNet(parseNet(t, spec))
+		}
+	}
+	request := func(from *member, to uint64) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*ms)
+		defer cancel()
+		_, err := from.Request(ctx, to, []byte("x"))
+		return err
+	}
+	set("1~2:loss=100%;1~3:loss=100%")
+	for _, way := range []struct {
+		from *member
+		to   uint64
+	}{{a, 2}, {a, 3}, {b, 1}, {c, 1}} {
+		for range 3 {
+			if request(way.from, way.to) == nil {
+				t.Errorf("member %d reaches member %d", way.from.id, way.to)
+			}
+		}
+	}
+	eventually(t, "others reach each other", func() bool { return request(b, 3) == nil && request(c, 2) == nil })
+	set("")
+	eventually(t, "all reach each other", func() bool {
+		return request(a, 2) == nil && request(a, 3) == nil && request(b, 1) == nil && request(c, 1) == nil
+	})
+	takes(t, a, b, 0)
+}
+
 // delays waits until frames from one member to another take that long.
 func delays(t *testing.T, a, b *member, want time.Duration) {
 	t.Helper()

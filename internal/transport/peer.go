@@ -140,8 +140,10 @@ func (p *peer) makeShapeable() {
 
 // cut reports whether what is sent to the peer is to be lost.
 func (p *peer) cut() bool {
-	f := p.fault.Load()
-	return f != nil && f.Drop
+	if f := p.fault.Load(); f != nil && f.Drop {
+		return true
+	}
+	return p.t.shaper.now.Load().to(p.id).Cut()
 }
 
 // extraDelay is what SetLink adds to the path to the peer.

@@ -111,7 +111,7 @@ func (c *shapedConn) delay(w *way) time.Duration {
 // takes, else by a round trip and 200 ms, which is how long a sender waits for an acknowledgement. The packet sent
 // again costs egress. That TCP slows down after a loss is not modelled.
 func (c *shapedConn) lose(w *way, n, more int) (late time.Duration, again int) {
-	if w.Loss <= 0 {
+	if w.Loss <= 0 || w.Cut() { // a link that is cut loses what would be written here
 		return 0, 0
 	}
 	packets := (n + packet - 1) / packet

@@ -19,6 +19,7 @@
 // is all members. A~B is both ways, A>B one way:
 //
 //	1~2:latency=40ms,loss=1%
+//	3~4:loss=100%                 nothing arrives: the link is cut
 //	ams~fra:rtt=9ms
 //	eu-west-1>*:jitter=2ms
 //

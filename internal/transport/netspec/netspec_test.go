@@ -63,6 +63,7 @@ func TestPairs(t *testing.T) {
 		{"latency=1ms;alice~3:latency=4ms", "bob", "m3", Link{Latency: ms}},
 		{"latency=1ms;m3>*:latency=4ms", "m3", "", Link{Latency: 4 * ms}},
 		{"latency=1ms;m3>*:latency=4ms", "", "m3", Link{Latency: ms}},
+		{"latency=1ms;1~2:loss=100%", "m2", "m1", Link{Latency: ms, Loss: 100}},
 		// A member counts more than *, and a later part more than an earlier one.
 		{"1~2:latency=4ms;*~2:latency=5ms;*~2:latency=6ms", "m1", "m2", Link{Latency: 4 * ms}},
 		{"1~2:latency=4ms;*~2:latency=5ms;*~2:latency=6ms", "m3", "m2", Link{Latency: 6 * ms}},
@@ -137,8 +138,8 @@ func TestBadSpecifications(t *testing.T) {
 		"latency=1ms,rtt=1ms":          "given twice",
 		"latency=1ms;latency=2ms":      "given twice",
 		"loss=5":                       "lacks the % sign",
-		"loss=100%":                    "below 100",
-		"loss=NaN%":                    "below 100",
+		"loss=101%":                    "within 0 and 100",
+		"loss=NaN%":                    "within 0 and 100",
 		"nics=0":                       "number of network cards",
 		"nics=9999":                    "within 1 and 1024",
 		"latency=1ms,,bandwidth=1mbit": "key=value",

@@ -246,8 +246,8 @@ func (s *settings) checkRanges() error {
 		return fmt.Errorf("latency %v, jitter %v: must be within 0 and 1m", l.Latency, l.Jitter)
 	case c.Egress < 0 || c.Egress > 0 && c.Egress < 1000:
 		return fmt.Errorf("bandwidth of %d bit/s: must be at least 1kbit", c.Egress)
-	case !(l.Loss >= 0 && l.Loss < 100):
-		return fmt.Errorf("loss of %v%%: must be at least 0 and below 100", l.Loss)
+	case !(l.Loss >= 0 && l.Loss <= cutLoss):
+		return fmt.Errorf("loss of %v%%: must be within 0 and %d", l.Loss, cutLoss)
 	case c.Number < 0 || c.Number > 1024:
 		return fmt.Errorf("%d network cards: must be within 1 and 1024", c.Number)
 	}

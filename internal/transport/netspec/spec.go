@@ -21,9 +21,15 @@ type Link struct {
 	// Latency delays every byte one way; Jitter adds a random time between −Jitter and
 	// +Jitter to it. Nothing is reordered within a connection, as TCP would not.
 	Latency, Jitter time.Duration
-	// Loss is the percentage of packets that are lost, < 100.
+	// Loss is the percentage of packets that are lost; 100: the link is cut.
 	Loss float64
 }
+
+// Cut reports whether nothing arrives.
+func (l Link) Cut() bool { return l.Loss >= cutLoss }
+
+// cutLoss is the loss of a link that is cut, in percent.
+const cutLoss = 100
 
 // Cards are a member's network cards.
 type Cards struct {
