@@ -35,6 +35,19 @@ func (s *shardedHistogram) record(who int, ns int64) {
 	record(shard.h, ns)
 }
 
+// count returns how many latencies were recorded.
+func (s *shardedHistogram) count() (n int64) {
+	for i := range s.shards {
+		shard := &s.shards[i]
+		shard.Lock()
+		if shard.h != nil {
+			n += shard.h.TotalCount()
+		}
+		shard.Unlock()
+	}
+	return n
+}
+
 // merged returns the sum of all shards.
 func (s *shardedHistogram) merged() *hdrhistogram.Histogram {
 	all := newHistogram()

@@ -73,16 +73,23 @@ const (
 // Validate returns an error that says what is wrong with the configuration.
 func (c *KVConfig) Validate() error {
 	switch {
+	case c.Total < 0 || c.Duration < 0 || c.Warmup < 0:
+		return errors.New("total, duration and warm-up must not be negative")
+	case c.Total == 0 && c.Duration == 0:
+		return errors.New("give a total or a duration: the run would never end")
+	}
+	return c.validateLoad()
+}
+
+// validateLoad is Validate without the length of the run.
+func (c *KVConfig) validateLoad() error {
+	switch {
 	case c.Clients < 1:
 		return fmt.Errorf("%d clients: must be at least 1", c.Clients)
 	case c.Conns < 1:
 		return fmt.Errorf("%d connections: must be at least 1", c.Conns)
 	case c.Conns > c.Clients:
 		return fmt.Errorf("%d connections for %d clients: a client uses one", c.Conns, c.Clients)
-	case c.Total < 0 || c.Duration < 0 || c.Warmup < 0:
-		return errors.New("total, duration and warm-up must not be negative")
-	case c.Total == 0 && c.Duration == 0:
-		return errors.New("give a total or a duration: the run would never end")
 	}
 	if err := c.Workload.Validate(c.Clients); err != nil {
 		return err

@@ -136,14 +136,25 @@ func status(ctx context.Context, endpoint string, secure *tls.Config) (*etcdserv
 	return s, len(list.GetMembers()), nil
 }
 
-// dial opens the connections and waits until each works.
-func (r *kvRun) dial(ctx context.Context, endpoints []string) error {
+// open begins to connect to the endpoints.
+func (r *kvRun) open(endpoints []string) error {
+	if len(endpoints) == 0 {
+		return errors.New("no endpoints")
+	}
 	for i := range r.Conns {
 		t, err := newTarget(r.API, endpoints[i%len(endpoints)], r.TLS)
 		if err != nil {
 			return err
 		}
 		r.targets = append(r.targets, t)
+	}
+	return nil
+}
+
+// dial opens the connections and waits until each works.
+func (r *kvRun) dial(ctx context.Context, endpoints []string) error {
+	if err := r.open(endpoints); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*dialTimeout)
 	defer cancel()

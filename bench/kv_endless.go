@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"context"
+	"sync"
+
+	"github.com/braidlog/braid/bench/workload"
+)
+
+// KVLoad is a load without a result, which lasts until it is stopped, whatever becomes of the servers: a request that
+// fails is counted, and its client uses the next connection. Its methods may be called concurrently.
+type KVLoad struct {
+	r      *kvRun
+	cancel context.CancelFunc // ends the requests in progress
+	halt   sync.Once
+	done   chan struct{}
+}
+
+// KVCounts are the requests of a load so far.
+type KVCounts struct{ Writes, Reads, Failed int64 }
+
+// StartKV starts a load. Of c it uses the endpoints, of which none needs to answer yet, the clients and connections,
+// what they request, and the rates; Total, Duration, Warmup, Load and Check do not apply. An error says what is wrong
+// with c, and nothing was started.
+func StartKV(c KVConfig) (*KVLoad, error) {
+	c.Total, c.Duration, c.Warmup, c.Load, c.Check = 0, 0, 0, false, false
+	if err := c.validateLoad(); err != nil {
+		return nil, err
+	}
+	r, err := newKVRun(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.open(c.Endpoints); err != nil {
+		r.hangUp()
+		return nil, err
+	}
+	r.loadFrom = r.now()
+	r.from.Store(r.loadFrom)
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &KVLoad{r: r, cancel: cancel, done: make(chan struct{})}
+	for _, client := range r.newClients() {
+		r.wg.Go(func() { client.run(ctx) })
+	}
+	go l.end()
+	return l, nil
+}
+
+// end waits for the end of the load.
+func (l *KVLoad) end() {
+	select {
+	case <-l.r.stop:
+	case <-l.r.refusal:
+		l.stop()
+	}
+	l.r.wg.Wait()
+	close(l.done)
+}
+
+// stop ends the clients.
+func (l *KVLoad) stop() {
+	l.halt.Do(func() {
+		l.r.to.Store(l.r.now()) // what is interrupted does not count
+		close(l.r.stop)
+		l.cancel()
+	})
+}
+
+// Counts returns the number of requests so far.
+func (l *KVLoad) Counts() KVCounts {
+	c := KVCounts{Failed: l.r.failed.Load()}
+	for kind := range workload.Kind(workload.Kinds) {
+		if n := l.r.took[kind].count(); kind.Writes() {
+			c.Writes += n
+		} else {
+			c.Reads += n
+		}
+	}
+	return c
+}
+
+// Done is closed when no request is in progress any more: after Stop, or after requests were refused permanently.
+func (l *KVLoad) Done() <-chan struct{} { return l.done }
+
+// Err is why requests fail: a *[RefusedError] that has ended the load, else the last error; nil: none failed.
+func (l *KVLoad) Err() error {
+	if refused := l.r.refused.Load(); refused != nil {
+		return refused
+	}
+	if e := l.r.lastErr.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+// Stop ends the load, removes its keys if RemoveKeys is set, and closes the connections. It is called once, also after
+// Done. An error is that of the removal; it may take until ctx ends, and 20 s at most.
+func (l *KVLoad) Stop(ctx context.Context) error {
+	l.stop()
+	<-l.done
+	defer l.r.hangUp()
+	if !l.r.RemoveKeys {
+		return nil
+	}
+	return l.r.removeKeys(ctx)
+}
