@@ -269,6 +269,8 @@ func (l *fakeLog) ChangeMembers(_ context.Context, changes ...braid.Change) erro
 	return nil
 }
 
+func (*fakeLog) SetNet(string) error { return nil }
+
 func (l *fakeLog) HandOver(context.Context) {}
 
 func (l *fakeLog) TransferLeader(_ context.Context, to braid.MemberID) error {

@@ -47,6 +47,8 @@ type Log interface {
 	DiskNeed() int64
 	// Changes holds a token whenever leader, term or membership changed.
 	Changes(ctx context.Context) <-chan struct{}
+	// SetNet changes how links are emulated.
+	SetNet(net string) error
 	// HandOver transfers what this member leads to others, before it stops.
 	HandOver(ctx context.Context)
 	Done() <-chan struct{}

@@ -413,6 +413,9 @@ func (s *Server) ID() braid.MemberID { return s.id }
 // Status describes the member as the log sees it.
 func (s *Server) Status() braid.Status { return s.log.Status() }
 
+// SetNet changes how this member's links are emulated: see [braid.Node.SetNet].
+func (s *Server) SetNet(net string) error { return s.log.SetNet(net) }
+
 // header makes a response's header at a revision.
 func (s *Server) header(revision int64) *pb.ResponseHeader {
 	return &pb.ResponseHeader{

@@ -84,7 +84,7 @@ count as one). A member that finds its data continues from there; --initial-clus
 func serve(ctx context.Context, s *settings.Settings, log io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	launch.WatchParent(stop)
+	links := newestNet(stop)
 	tune(s)
 	logger := newLogger(s, log)
 	for _, line := range s.Ignored() {
@@ -111,13 +111,33 @@ func serve(ctx context.Context, s *settings.Settings, log io.Writer) error {
 			"instances", running)
 	}
 	go tellInit(ctx, member.Joined(), logger)
-	select {
-	case <-member.Done():
-		return fmt.Errorf("member %s stopped: %w", s.Name, member.Err())
-	case <-ctx.Done():
+	for {
+		select {
+		case net := <-links:
+			if err := member.SetNet(net); err != nil {
+				logger.Error("links are not emulated as the launcher wants", "net", net, "err", err)
+			}
+		case <-member.Done():
+			return fmt.Errorf("member %s stopped: %w", s.Name, member.Err())
+		case <-ctx.Done():
+			logger.Info("stopping")
+			return closeInTime(member, logger)
+		}
 	}
-	logger.Info("stopping")
-	return closeInTime(member, logger)
+}
+
+// newestNet calls stop when the launcher ends, if there is one. The channel has the last emulation of links that the
+// launcher wants.
+func newestNet(stop func()) <-chan string {
+	links := make(chan string, 1)
+	launch.WatchParent(stop, func(net string) {
+		select {
+		case <-links: // an older one
+		default:
+		}
+		links <- net // only here
+	})
+	return links
 }
 
 // tellInit tells systemd that the member serves once it takes part in its cluster, as etcd does. Units with Type=notify

@@ -106,28 +106,39 @@ func (f *adminFlags) planSwitch(ctx context.Context, to braid.Switch) (plan brai
 func (f *adminFlags) switchTo(cmd *cobra.Command, to braid.Switch, quiet bool) (p braid.Profile, err error) {
 	var planned atomic.Pointer[braid.SwitchPlan]
 	change := func() error {
-		return f.call(cmd.Context(), func(ctx context.Context, member grpc.ClientConnInterface) error {
-			// A profile that is replaced already may be what an earlier call has done.
-			plan, err := server.PlanSwitch(ctx, member, to)
-			if err != nil && grpcstatus.Code(err) != codes.Aborted {
-				return err
-			}
-			if err == nil {
-				before := planned.Swap(&plan)
-				for _, step := range planSteps(&plan) {
-					if !quiet && (before == nil || !slices.Contains(planSteps(before), step)) {
-						fmt.Fprintf(cmd.ErrOrStderr(), "%s: to do: %s\n", cmd.CommandPath(), step)
-					}
+		p, err = f.changeProtocol(cmd.Context(), to, func(plan *braid.SwitchPlan) {
+			before := planned.Swap(plan)
+			for _, step := range planSteps(plan) {
+				if !quiet && (before == nil || !slices.Contains(planSteps(before), step)) {
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s: to do: %s\n", cmd.CommandPath(), step)
 				}
 			}
-			p, err = server.Switch(ctx, member, to)
-			return err
 		})
+		return err
 	}
 	if quiet {
 		return p, change()
 	}
 	err = f.telling(cmd, change, func(members []status.Member) string { return switchWaits(members, planned.Load()) })
+	return p, err
+}
+
+// changeProtocol makes the change. It calls tell with what a member is about to do.
+func (f *adminFlags) changeProtocol(ctx context.Context, to braid.Switch, tell func(*braid.SwitchPlan)) (
+	p braid.Profile, err error,
+) {
+	err = f.call(ctx, func(ctx context.Context, member grpc.ClientConnInterface) error {
+		// A profile that is replaced already may be what an earlier call has done.
+		plan, err := server.PlanSwitch(ctx, member, to)
+		if err != nil && grpcstatus.Code(err) != codes.Aborted {
+			return err
+		}
+		if err == nil {
+			tell(&plan)
+		}
+		p, err = server.Switch(ctx, member, to)
+		return err
+	})
 	return p, err
 }
 

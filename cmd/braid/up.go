@@ -37,6 +37,7 @@ type upFlags struct {
 	data, logLevel string
 	restoreFile    string
 	basePort       int
+	dashPort       int
 	restart, json  bool
 	readyTimeout   time.Duration
 }
@@ -48,6 +49,9 @@ func newUpCommand() *cobra.Command {
 		Short: "Run a cluster on this machine, each member a process",
 		Long: `up starts a cluster on this machine, each member as a separate process, and prints its endpoints
 and "ready" once /readyz of every member succeeds. Ctrl-C stops it. The members end with it.
+
+The dashboard shows the cluster in a browser. There members can be killed, paused, started, cut off,
+slowed down and healed, the protocol changed, and a load started.
 
 The data directory keeps the cluster: the same --data resumes it, with its members, names,
 ports, protocol, placement, instances, --code-k, --quorums, the epochs and --net; another --net
@@ -98,6 +102,8 @@ func (f *upFlags) flags(fl *pflag.FlagSet) {
 	fl.AddFlagSet(f.logFlags)
 	fl.StringVar(&f.data, "data", "braid-data", "data directory")
 	fl.IntVar(&f.basePort, "base-port", 2379, "client port of the first member, 0: any free ports")
+	fl.IntVar(&f.dashPort, "dash-port", 0, "port of the dashboard, 0: any free one (default --base-port + 9 if that is "+
+		"free, else any free one)")
 	fl.StringVar(&f.restoreFile, "restore", "", "start a new cluster with the keys of this snapshot file")
 	fl.BoolVar(&f.restart, "restart", false, "restart members that crash")
 	fl.StringVar(&f.logLevel, "log-level", "info", "members' log level: debug, info, warn or error")
@@ -123,7 +129,7 @@ func (f *upFlags) run(cmd *cobra.Command) error {
 	options := launch.Options{
 		Healthy: published, Fate: fateOf,
 		Dir: f.data, Spec: f.spec(cmd), Restart: f.restart, ReadyTimeout: f.readyTimeout,
-		StopTimeout: stopTimeout + time.Second, Report: report,
+		StopTimeout: stopTimeout + time.Second,
 		Command: func(m *launch.Manifest, member launch.Member, dir string) []string {
 			return append([]string{program, "serve"}, f.memberFlags(m, member, dir)...)
 		},
@@ -133,8 +139,8 @@ func (f *upFlags) run(cmd *cobra.Command) error {
 	}
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
-	launch.WatchParent(stop)
-	err = launch.Run(ctx, options)
+	launch.WatchParent(stop, nil)
+	err = f.runWithDash(ctx, options, cmd.Flags().Changed("dash-port"), report)
 	var conflict *launch.ConflictError
 	if errors.As(err, &conflict) {
 		return usageError{err}
@@ -208,6 +214,8 @@ func (f *upFlags) check() error {
 		return fmt.Errorf("--cards %d: it is 1 to %d, or 0 for the default", f.cards, launch.MaxCards)
 	case f.basePort < 0 || f.basePort > 1<<16-1:
 		return fmt.Errorf("--base-port %d does not exist", f.basePort)
+	case f.dashPort < 0 || f.dashPort > 1<<16-1:
+		return fmt.Errorf("--dash-port %d does not exist", f.dashPort)
 	case f.data == "":
 		return errors.New("--data is empty")
 	case f.readyTimeout <= 0:
@@ -278,7 +286,8 @@ func (f *upFlags) quorums() string {
 }
 
 // manifestFlags are the flags of settings.Log that the data directory records.
-var manifestFlags = append([]string{"protocol", "placement", "instances", "code-k", "quorums"}, settings.EpochNames...)
+var manifestFlags = append([]string{"protocol", "placement", "instances", "code-k", "quorums", "net"},
+	settings.EpochNames...)
 
 // memberFlags are the flags of a member's own process.
 func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir string) []string {
@@ -289,7 +298,8 @@ func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir stri
 		"--listen-peer-urls=" + peerURLs, "--initial-advertise-peer-urls=" + peerURLs,
 		"--initial-cluster=" + m.InitialCluster(), "--initial-cluster-token=" + m.Token,
 		"--protocol=" + m.Protocol, "--placement=" + m.Placement, "--instances=" + strconv.Itoa(m.Instances),
-		"--code-k=" + strconv.Itoa(m.CodeK), "--quorums=" + m.Quorums, "--log-level=" + f.logLevel,
+		"--code-k=" + strconv.Itoa(m.CodeK), "--quorums=" + m.Quorums, "--net=" + m.Net,
+		"--log-level=" + f.logLevel,
 	}
 	flags = append(flags, f.placeFlags(m, member, dir)...)
 	flags = append(flags, settings.EpochArgs(f.log.Protocol, f.log.Values)...)

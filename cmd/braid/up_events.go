@@ -13,9 +13,9 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// printEvents prints events as text.
-func printEvents(w io.Writer) func(launch.Event) {
-	return func(e launch.Event) {
+// printEvents prints events as text. dash is the dashboard's URL, of Ready.
+func printEvents(w io.Writer) func(e launch.Event, dash string) {
+	return func(e launch.Event, dash string) {
 		name := e.Member.Name
 		switch e.Kind {
 		case launch.Prepared:
@@ -37,8 +37,7 @@ func printEvents(w io.Writer) func(launch.Event) {
 			fmt.Fprintf(w, "%s  pid %-7d clients %s  members %s  log %s\n", name, e.PID, e.Member.ClientURL(),
 				strings.Join(e.Member.PeerAddrs(), ","), e.LogFile)
 		case launch.Ready:
-			fmt.Fprintf(w, "endpoints %s\nstatus page %s/\nready\n", strings.Join(e.Manifest.Endpoints(), ","),
-				e.Manifest.Members[0].ClientURL())
+			fmt.Fprintf(w, "endpoints %s\ndashboard %s\nready\n", strings.Join(e.Manifest.Endpoints(), ","), dash)
 		case launch.Died:
 			fmt.Fprintf(w, "%s  pid %d %s\n", name, e.PID, e.How)
 			if len(e.Log) > 0 {
@@ -51,6 +50,12 @@ func printEvents(w io.Writer) func(launch.Event) {
 				asideText(e.Aside))
 		case launch.Left:
 			fmt.Fprintf(w, "%s  is not started: %s\n", name, e.How)
+		case launch.Paused:
+			fmt.Fprintf(w, "%s  pid %d is paused\n", name, e.PID)
+		case launch.Resumed:
+			fmt.Fprintf(w, "%s  pid %d is resumed\n", name, e.PID)
+		case launch.Relinked:
+			fmt.Fprintf(w, "%s  %s\n", name, e.How)
 		case launch.Stopping:
 			fmt.Fprintln(w, "stopping")
 		case launch.Stopped:
@@ -100,6 +105,7 @@ type eventView struct {
 	Quorums   string           `json:"quorums,omitempty"`
 	Net       string           `json:"net,omitempty"`
 	Endpoints []string         `json:"endpoints,omitempty"`
+	Dashboard string           `json:"dashboard,omitempty"` // the URL
 	Member    string           `json:"member,omitempty"`
 	PID       int              `json:"pid,omitempty"`
 	Client    string           `json:"client_url,omitempty"`
@@ -111,11 +117,11 @@ type eventView struct {
 	Log       []string         `json:"log,omitempty"`
 }
 
-func printEventsJSON(w io.Writer) func(launch.Event) {
+func printEventsJSON(w io.Writer) func(e launch.Event, dash string) {
 	lines := json.NewEncoder(w)
-	return func(e launch.Event) {
+	return func(e launch.Event, dash string) {
 		v := eventView{Event: e.Kind, Dir: e.Dir, Resumed: e.Resumed, Member: e.Member.Name, PID: e.PID, LogFile: e.LogFile,
-			How: e.How, Aside: e.Aside, Log: e.Log}
+			How: e.How, Aside: e.Aside, Log: e.Log, Dashboard: dash}
 		if e.Manifest != nil {
 			v.Endpoints = e.Manifest.Endpoints()
 			v.Protocol, v.Placement, v.CodeK, v.Instances, v.Net = e.Manifest.Protocol, e.Manifest.Placement, e.Manifest.CodeK,

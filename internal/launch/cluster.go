@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Options are the options of Run.
+// Options are the options of Open.
 type Options struct {
 	Dir  string // data directory; made if missing
 	Spec Spec
@@ -49,6 +49,9 @@ const (
 	Serving  EventKind = "serving"  // a member that was started again is healthy
 	Replaced EventKind = "replaced" // a member starts as the new one that was added in its place
 	Left     EventKind = "left"     // a member was removed from the cluster, which continues without it
+	Paused   EventKind = "paused"   // a member's process was stopped by Cluster.Pause
+	Resumed  EventKind = "resumed"  // it runs again
+	Relinked EventKind = "relinked" // the links of a member were changed by Cluster.Relink
 	Stopping EventKind = "stopping"
 	Stopped  EventKind = "stopped" // no process is left
 )
@@ -59,66 +62,91 @@ type Event struct {
 	Manifest *Manifest // of Prepared and Ready
 	Dir      string    // Prepared: the data directory
 	Resumed  bool      // Prepared: the directory held a cluster already
-	Member   Member    // of Started, Died, Serving, Replaced, Left
-	PID      int       // of Started, Died, Serving
+	Member   Member    // of Started, Died, Serving, Replaced, Left, Paused, Resumed, Relinked
+	PID      int       // of Started, Died, Serving, Paused, Resumed
 	LogFile  string    // of Started, Died
-	How      string    // Died: how it ended; Left: why
+	How      string    // Died: how it ended; Left: why; Relinked: in words
 	Aside    string    // Replaced: the new place of the member's old directory; "": there was none
 	Log      []string  // Died: the last lines that it logged
 }
 
-// cluster is a running set of members.
-type cluster struct {
-	Options
+// Cluster is a set of members, which run while Run does. Its methods may be called concurrently.
+type Cluster struct {
+	opt      Options
 	manifest *Manifest
 	resumed  bool
-	reports  sync.Mutex // serialises Report
+	held     io.Closer  // the lock of the directory
+	reports  sync.Mutex // serialises Options.Report
 	writing  sync.Mutex // held while the manifest is changed
 
 	members []*member
 	left    []string     // names of removed members
-	died    chan *member // buffered for all: a member whose process ended permanently
+	died    chan *member // members whose process ended permanently
+
+	mu    sync.Mutex // guards what follows, and the fields of members that say so
+	phase phase
+	net   string // how links are emulated
 }
 
-// member is a member's supervisor. how, log and left are written by supervise, and read after the member was received
-// from cluster.died.
+// member is a member's supervisor. how and log are written by supervise, and read before the cluster is ready after
+// the member was received from Cluster.died.
 type member struct {
 	Member
-	c    *cluster
-	how  string   // how the last incarnation ended
-	log  []string // its last lines
-	left bool     // it was removed from the cluster
+	c    *Cluster
+	how  string        // how the last incarnation ended
+	log  []string      // its last lines
+	wake chan struct{} // a token: it is to be started again
+
+	condition // guarded by Cluster.mu
 }
 
-// Run starts the cluster and supervises it until ctx ends or no member is left. No process is left when it returns.
-func Run(ctx context.Context, o Options) error {
+// Open locks the data directory and prepares the cluster in it, a new one if there is none. Nothing runs yet: the
+// caller must call Run or Close, which release the directory.
+func Open(ctx context.Context, o Options) (*Cluster, error) {
 	held, err := lock(o.Dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer held.Close()
 	manifest, resumed, err := loadOrCreate(o.Dir, o.Spec)
 	if err == nil && !resumed && o.Prepare != nil {
 		err = prepare(manifest, o)
 	}
+	if err == nil {
+		err = manifest.waitPorts(ctx)
+	}
 	if err != nil {
-		return err
+		return nil, errors.Join(err, held.Close())
 	}
-	if err := manifest.waitPorts(ctx); err != nil {
-		return err
+	c := &Cluster{opt: o, manifest: manifest, resumed: resumed, held: held, net: manifest.Net,
+		died: make(chan *member, len(manifest.Members))}
+	for _, spec := range manifest.Members {
+		c.members = append(c.members, &member{Member: spec, c: c, wake: make(chan struct{}, 1)})
 	}
-	c := &cluster{Options: o, manifest: manifest, resumed: resumed, died: make(chan *member, len(manifest.Members))}
-	c.report(Event{Kind: Prepared, Manifest: manifest, Dir: o.Dir, Resumed: resumed})
+	return c, nil
+}
 
+// Close releases the directory of a cluster that was not run.
+func (c *Cluster) Close() error { return c.held.Close() }
+
+// Manifest is the cluster's.
+func (c *Cluster) Manifest() *Manifest {
+	m := c.now()
+	return &m
+}
+
+// Run starts the members and supervises them until ctx ends or none is left. No process is left when it returns. It is
+// called once.
+func (c *Cluster) Run(ctx context.Context) error {
+	defer c.held.Close()
+	c.report(Event{Kind: Prepared, Manifest: c.manifest, Dir: c.opt.Dir, Resumed: c.resumed})
 	running, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
-	for _, spec := range manifest.Members {
-		m := &member{Member: spec, c: c}
-		c.members = append(c.members, m)
+	for _, m := range c.members {
 		all.Go(func() { m.supervise(running) })
 	}
-	err = c.watch(running)
+	err := c.watch(running)
 	c.report(Event{Kind: Stopping})
+	c.resumeAll()
 	stop()
 	all.Wait()
 	c.report(Event{Kind: Stopped})
@@ -135,16 +163,16 @@ func prepare(m *Manifest, o Options) error {
 	return nil
 }
 
-func (c *cluster) report(e Event) {
+func (c *Cluster) report(e Event) {
 	c.reports.Lock()
 	defer c.reports.Unlock()
-	if c.Report != nil {
-		c.Report(e)
+	if c.opt.Report != nil {
+		c.opt.Report(e)
 	}
 }
 
 // watch waits until the cluster is ready, and then until ctx ends or the last member dies.
-func (c *cluster) watch(ctx context.Context) error {
+func (c *Cluster) watch(ctx context.Context) error {
 	if err := c.waitReady(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // asked to stop: that is no failure
@@ -152,8 +180,9 @@ func (c *cluster) watch(ctx context.Context) error {
 		return err
 	}
 	now := c.now()
+	c.enter(isReady)
 	c.report(Event{Kind: Ready, Manifest: now.without(c.left)})
-	for left := len(c.members) - len(c.left); left > 0; left-- {
+	for !c.lost() {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -164,9 +193,9 @@ func (c *cluster) watch(ctx context.Context) error {
 }
 
 // waitReady returns when every member is healthy, or with the reason why it will not be.
-func (c *cluster) waitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.ReadyTimeout,
-		fmt.Errorf("the members were not healthy within %s", c.ReadyTimeout))
+func (c *Cluster) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opt.ReadyTimeout,
+		fmt.Errorf("the members were not healthy within %s", c.opt.ReadyTimeout))
 	defer cancel()
 	type answer struct {
 		from *member
@@ -183,7 +212,7 @@ func (c *cluster) waitReady(ctx context.Context) error {
 	for len(waits) > 0 {
 		select {
 		case m := <-c.died:
-			if !m.left {
+			if !c.hasLeft(m) {
 				return fmt.Errorf("%s %s before the cluster was ready%s", m.Name, m.how, quote(m.log))
 			}
 			delete(waits, m)
@@ -193,6 +222,7 @@ func (c *cluster) waitReady(ctx context.Context) error {
 				return fmt.Errorf("%w%s", context.Cause(ctx), a.err)
 			}
 			delete(waits, a.from)
+			a.from.recovered()
 		}
 	}
 	if len(c.left) == len(c.members) {
@@ -215,8 +245,8 @@ func (m *member) waitHealthy(ctx context.Context) error {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for {
 		err := m.askReady(ctx, client)
-		if err == nil && m.c.Healthy != nil {
-			err = m.c.Healthy(ctx, m.Member)
+		if err == nil && m.c.opt.Healthy != nil {
+			err = m.c.opt.Healthy(ctx, m.Member)
 		}
 		if err == nil {
 			return nil
@@ -246,7 +276,7 @@ func (m *member) askReady(ctx context.Context, client *http.Client) error {
 	return nil
 }
 
-// supervise runs the member until ctx ends, and restarts it if the options say so.
+// supervise runs the member until ctx ends. One that ended is started again if the options say so, or [Cluster.Start].
 func (m *member) supervise(ctx context.Context) {
 	runtime.LockOSThread() // see start
 	const shortest, longest = 200 * time.Millisecond, 10 * time.Second
@@ -260,33 +290,52 @@ func (m *member) supervise(ctx context.Context) {
 		if final && life == 0 && m.resolve(ctx) {
 			continue
 		}
-		if !m.c.Restart || final {
-			m.c.died <- m
+		var again <-chan time.Time
+		if m.c.opt.Restart && !final {
+			if time.Since(began) > longest {
+				pause = shortest
+			}
+			again = time.After(pause)
+			pause = min(2*pause, longest)
+		} else if !m.gave(ctx) {
 			return
-		}
-		if time.Since(began) > longest {
-			pause = shortest
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(pause):
+		case <-again:
+		case <-m.wake:
 		}
-		pause = min(2*pause, longest)
+	}
+}
+
+// gave reports to the cluster that the member ended permanently. It returns false if ctx ends.
+func (m *member) gave(ctx context.Context) bool {
+	m.c.mu.Lock()
+	m.over = true
+	m.c.mu.Unlock()
+	select {
+	case m.c.died <- m:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
 // live runs the member's process once, from its start to its end, and reports whether it ended
 // permanently.
 func (m *member) live(ctx context.Context, again bool) (final bool) {
-	dir := filepath.Join(m.c.Dir, m.Name)
+	dir := filepath.Join(m.c.opt.Dir, m.Name)
 	logFile := dir + ".log"
-	p, err := start(m.c.command(m.Name, dir), logFile)
+	argv, net := m.c.command(m.Name, dir)
+	p, err := start(argv, logFile)
 	if err != nil {
+		m.ends()
 		m.end(ctx, 0, logFile, "could not be started: "+err.Error(), nil)
 		return false
 	}
 	pid := p.cmd.Process.Pid
+	m.begins(p, net)
 	m.c.report(Event{Kind: Started, Member: m.Member, PID: pid, LogFile: logFile})
 
 	life, ended := context.WithCancel(ctx)
@@ -296,6 +345,7 @@ func (m *member) live(ctx context.Context, again bool) (final bool) {
 		helpers.Go(func() { m.reportServing(life, pid) })
 	}
 	how, final, lines := p.wait()
+	m.ends()
 	ended()
 	helpers.Wait()
 	m.end(ctx, pid, logFile, how, lines)
@@ -309,7 +359,7 @@ func (m *member) stopWith(ctx, life context.Context, p *process) {
 		return // it ended on its own
 	}
 	p.signal(syscall.SIGTERM)
-	deadline := time.NewTimer(m.c.StopTimeout)
+	deadline := time.NewTimer(m.c.opt.StopTimeout)
 	defer deadline.Stop()
 	select {
 	case <-p.ended:
@@ -320,6 +370,7 @@ func (m *member) stopWith(ctx, life context.Context, p *process) {
 
 func (m *member) reportServing(life context.Context, pid int) {
 	if m.waitHealthy(life) == nil {
+		m.recovered()
 		m.c.report(Event{Kind: Serving, Member: m.Member, PID: pid})
 	}
 }

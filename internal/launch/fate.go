@@ -23,19 +23,21 @@ type Fate struct {
 // member is to be restarted as a new one.
 func (m *member) resolve(ctx context.Context) (again bool) {
 	c := m.c
-	if !c.resumed || c.Fate == nil {
+	if !c.resumed || c.opt.Fate == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.ReadyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.opt.ReadyTimeout)
 	defer cancel()
-	dir := filepath.Join(c.Dir, m.Name)
+	dir := filepath.Join(c.opt.Dir, m.Name)
 	manifest := c.now()
-	fate, err := c.Fate(ctx, &manifest, m.Member, dir)
+	fate, err := c.opt.Fate(ctx, &manifest, m.Member, dir)
 	switch {
 	case err != nil:
 		m.how += fmt.Sprintf(" (what the others say of it is not known: %v)", err)
 	case fate.Left != "":
+		c.mu.Lock()
 		m.left = true
+		c.mu.Unlock()
 		c.report(Event{Kind: Left, Member: m.Member, How: fate.Left})
 	case fate.Joins:
 		aside, err := c.replace(m.Name, dir)
@@ -50,7 +52,7 @@ func (m *member) resolve(ctx context.Context) (again bool) {
 }
 
 // now is the manifest as it is now.
-func (c *cluster) now() Manifest {
+func (c *Cluster) now() Manifest {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	m := *c.manifest
@@ -58,15 +60,18 @@ func (c *cluster) now() Manifest {
 	return m
 }
 
-// command is the command line of a member's process.
-func (c *cluster) command(name, dir string) []string {
+// command is the command line of a member's process, with the emulation of links that is in it.
+func (c *Cluster) command(name, dir string) (argv []string, net string) {
 	manifest := c.now()
+	c.mu.Lock()
+	manifest.Net = c.net
+	c.mu.Unlock()
 	at := slices.IndexFunc(manifest.Members, func(m Member) bool { return m.Name == name })
-	return c.Command(&manifest, manifest.Members[at], dir)
+	return c.opt.Command(&manifest, manifest.Members[at], dir), manifest.Net
 }
 
 // replace records that a member was added in place of another one, whose directory it sets aside.
-func (c *cluster) replace(name, dir string) (aside string, err error) {
+func (c *Cluster) replace(name, dir string) (aside string, err error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if _, err := os.Stat(dir); err == nil {
@@ -88,5 +93,5 @@ func (c *cluster) replace(name, dir string) (aside string, err error) {
 			c.manifest.Members[i].Joined = true
 		}
 	}
-	return aside, c.manifest.write(c.Dir)
+	return aside, c.manifest.write(c.opt.Dir)
 }

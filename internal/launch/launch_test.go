@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -36,13 +37,15 @@ func TestMain(m *testing.M) {
 func healthyMember(addr string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	WatchParent(func() { os.Exit(4) })
+	var links atomic.Value
+	links.Store(os.Args[2])
+	WatchParent(func() { os.Exit(4) }, func(spec string) { links.Store(spec) })
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
-	go http.Serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, links.Load()) }))
 	<-ctx.Done()
 	return 0
 }
@@ -57,22 +60,31 @@ type harness struct {
 	events chan Event
 	stop   context.CancelFunc
 	ended  chan error
+	opened chan *Cluster // has it once it was opened
 }
 
 func launchMembers(t *testing.T, kind, dir string, change func(*Options)) *harness {
 	t.Helper()
 	t.Setenv("LAUNCH_TEST_MEMBER", kind)
 	ctx, cancel := context.WithCancel(t.Context())
-	h := &harness{t: t, dir: dir, events: make(chan Event, 100), stop: cancel, ended: make(chan error, 1)}
+	h := &harness{t: t, dir: dir, events: make(chan Event, 100), stop: cancel, ended: make(chan error, 1),
+		opened: make(chan *Cluster, 1)}
 	o := Options{
 		Dir: dir, Spec: Spec{Nodes: 3, BasePort: AnyPort, Protocol: "raft", Placement: "copy", Instances: 1},
-		Command: func(_ *Manifest, m Member, _ string) []string { return []string{os.Args[0], m.ClientAddr()} },
+		Command: func(all *Manifest, m Member, _ string) []string { return []string{os.Args[0], m.ClientAddr(), all.Net} },
 		Report:  func(e Event) { h.events <- e }, ReadyTimeout: testTimeout, StopTimeout: 10 * time.Second,
 	}
 	if change != nil {
 		change(&o)
 	}
-	go func() { h.ended <- Run(ctx, o) }()
+	go func() {
+		c, err := Open(ctx, o)
+		if err == nil {
+			h.opened <- c
+			err = c.Run(ctx)
+		}
+		h.ended <- err
+	}()
 	t.Cleanup(cancel)
 	return h
 }
@@ -288,7 +300,7 @@ func TestMembersEndWithTheirLauncher(t *testing.T) {
 	addr := net.JoinHostPort(host, strconv.Itoa(free[0]))
 	runtime.LockOSThread() // see start
 	defer runtime.UnlockOSThread()
-	p, err := start([]string{os.Args[0], addr}, filepath.Join(t.TempDir(), "log"))
+	p, err := start([]string{os.Args[0], addr, ""}, filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)
 	require.NoError(t, p.alive.Close()) // what the end of the launcher does
 	how, _, _ := p.wait()

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,14 +10,20 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // parentVariable names the file descriptor of the pipe that ends with the launcher.
 const parentVariable = "BRAID_PARENT_FD"
 
-// WatchParent calls ended when the launcher that started this process has ended. It does nothing in a process that no
-// launcher started.
-func WatchParent(ended func()) {
+// order is a line of JSON in the pipe from the launcher.
+type order struct {
+	Net *string `json:"net,omitempty"` // how links are emulated from now on
+}
+
+// WatchParent calls ended when the launcher that started this process has ended, and net (may be nil) when it says how
+// links are emulated from now on. It does nothing in a process that no launcher started.
+func WatchParent(ended func(), net func(spec string)) {
 	fd, err := strconv.Atoi(os.Getenv(parentVariable))
 	if err != nil || fd < 3 {
 		return
@@ -25,7 +32,16 @@ func WatchParent(ended func()) {
 	pipe := os.NewFile(uintptr(fd), "launcher")
 	go func() {
 		defer pipe.Close()
-		io.Copy(io.Discard, pipe) // no one writes: it ends with the launcher
+		for orders := json.NewDecoder(pipe); ; {
+			var o order
+			if err := orders.Decode(&o); err != nil {
+				break
+			}
+			if o.Net != nil && net != nil {
+				net(*o.Net)
+			}
+		}
+		io.Copy(io.Discard, pipe) // after its end, or what this program does not understand
 		ended()
 	}()
 }
@@ -100,6 +116,23 @@ func (p *process) signal(s os.Signal) error {
 		return err
 	}
 	return nil
+}
+
+// tellTimeout bounds the time for which a process that does not read delays its launcher.
+const tellTimeout = time.Second
+
+// tell sends an order to the process. It is no error if the process has ended.
+func (p *process) tell(o order) error {
+	line, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	_ = p.alive.SetWriteDeadline(time.Now().Add(tellTimeout)) // fails only if the pipe is closed, as Write does
+	_, err = p.alive.Write(append(line, '\n'))
+	if errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
 }
 
 func describe(err error) string {
