@@ -31,7 +31,7 @@ type operator struct {
 
 	mu        sync.Mutex
 	links     *links
-	protocol  string // with which the cluster began, or to which it was switched last
+	protocol  string // as far as it is known
 	switching string
 	lastError string
 	load      *upLoad // the load that runs, or ran last; nil: none
@@ -73,6 +73,13 @@ func (o *operator) State() control.State {
 			Serves: m.PID != 0 && m.State != launch.IsPaused})
 	}
 	return s
+}
+
+// Learn implements [control.Cluster].
+func (o *operator) Learn(protocol string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.protocol = protocol
 }
 
 // Operate implements [control.Cluster].

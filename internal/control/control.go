@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync/atomic"
 )
 
 // Cluster is a cluster that can be operated. Its methods may be called concurrently, and return soon: what takes longer
 // continues, and State shows it. An error that is not an *[Error] is the cluster's own failure.
 type Cluster interface {
 	State() State
+	// Learn takes in the present protocol, as a member says it.
+	Learn(protocol string)
 	// Operate performs an action on a member, by its name.
 	Operate(ctx context.Context, member string, a Action) error
 	// Switch begins to change the protocol, for the user of a token; "": none.
@@ -94,9 +95,8 @@ const maxBody = 64 << 10
 
 // handler is the server of one cluster.
 type handler struct {
-	cluster  Cluster
-	proxy    *proxy
-	protocol atomic.Pointer[string] // the last one that a member said
+	cluster Cluster
+	proxy   *proxy
 }
 
 // New serves the controls of a cluster below /up, and the pages of its members at all other paths. Requests must come
@@ -118,17 +118,9 @@ func New(c Cluster) http.Handler {
 
 func (h *handler) state(w http.ResponseWriter, r *http.Request) {
 	if p := h.proxy.protocol(r); p != "" {
-		h.protocol.Store(&p)
+		h.cluster.Learn(p)
 	}
-	h.answerState(w)
-}
-
-func (h *handler) answerState(w http.ResponseWriter) {
-	s := h.cluster.State()
-	if p := h.protocol.Load(); p != nil {
-		s.Protocol = *p
-	}
-	answer(w, http.StatusOK, s)
+	answer(w, http.StatusOK, h.cluster.State())
 }
 
 // control serves a request that changes something, and answers with the state after it.
@@ -143,7 +135,7 @@ func (h *handler) control(do func(*http.Request) error) http.HandlerFunc {
 			answerError(w, err)
 			return
 		}
-		h.answerState(w)
+		answer(w, http.StatusOK, h.cluster.State())
 	}
 }
 

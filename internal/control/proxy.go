@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -18,7 +19,11 @@ import (
 // statusPath is a member's page of JSON with its state, which is for users only while auth is on.
 const statusPath = "/braid/status"
 
+// answerTimeout bounds the wait for a member's answer if another member can be asked.
+const answerTimeout = 2 * time.Second
+
 var (
+	errLate     = errors.New("the member does not answer in time")
 	errForsaken = errors.New("the member was stopped")
 	errNobody   = &Error{http.StatusServiceUnavailable, "no member answers: all are dead or paused"}
 )
@@ -77,22 +82,29 @@ func serving(members []Member) (urls []string) {
 func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	repeatable := (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.Body == nil || r.Body == http.NoBody)
 	err := error(errNobody)
-	for _, base := range p.choice.among(r.Context(), serving(p.cluster.State().Members)) {
+	urls := p.choice.among(r.Context(), serving(p.cluster.State().Members))
+	for i, base := range urls {
+		within := time.Duration(math.MaxInt64)
+		if repeatable && i < len(urls)-1 {
+			within = answerTimeout
+		}
 		var answer *http.Response
-		if answer, err = p.send(r, base); err == nil || !repeatable || r.Context().Err() != nil {
+		if answer, err = p.send(r, base, within); err == nil || !repeatable || r.Context().Err() != nil {
 			return answer, err
 		}
 	}
 	return nil, err
 }
 
-// send sends a request to a member.
-func (p *proxy) send(r *http.Request, base string) (*http.Response, error) {
+// send sends a request to a member, whose answer must begin within a time.
+func (p *proxy) send(r *http.Request, base string, within time.Duration) (*http.Response, error) {
 	to, err := url.Parse(base)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
+	late := time.AfterFunc(within, func() { cancel(errLate) })
+	defer late.Stop()
 	a := &attempt{base, cancel}
 	p.mu.Lock()
 	p.progress[a] = true
