@@ -60,9 +60,7 @@ func (l *KVLoad) end() {
 // stop ends the clients.
 func (l *KVLoad) stop() {
 	l.halt.Do(func() {
-		l.r.to.Store(l.r.now()) // what is interrupted does not count
 		close(l.r.stop)
-		l.cancel()
 	})
 }
 
@@ -94,9 +92,12 @@ func (l *KVLoad) Err() error {
 }
 
 // Stop ends the load, removes its keys if RemoveKeys is set, and closes the connections. It is called once, also after
-// Done. An error is that of the removal; it may take until ctx ends, and 20 s at most.
+// Done. It waits for the requests in progress, which may still take effect, for 10 s at most, and for the removal, for
+// 20 s at most; when ctx ends, for neither. An error is that of the removal.
 func (l *KVLoad) Stop(ctx context.Context) error {
 	l.stop()
+	defer context.AfterFunc(ctx, l.cancel)()
+	defer l.cancel()
 	<-l.done
 	defer l.r.hangUp()
 	if !l.r.RemoveKeys {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/braidlog/braid/internal/control"
 	"github.com/braidlog/braid/internal/launch"
@@ -195,9 +196,10 @@ func TestDashboardSwitchesUnderLoad(t *testing.T) {
 	status, answer = d.request(http.MethodDelete, "up/load", "")
 	require.Equal(t, http.StatusOK, status, answer)
 	d.becomes("the end of the load", func(s control.State) bool { return !s.Load.Running && s.Load.WritesPerS == 0 })
-	eventually(t, "the keys of the load are removed", func(context.Context) bool {
-		return ok(t, "ctl", "--endpoints", d.endpoints[0], "get", loadPrefix, "--prefix", "--count-only", "-w", "fields") ==
-			ok(t, "ctl", "--endpoints", d.endpoints[0], "get", "none", "--count-only", "-w", "fields")
+	client := d.client()
+	eventually(t, "the keys of the load are removed", func(ctx context.Context) bool {
+		r, err := client.Get(ctx, loadPrefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+		return err == nil && r.Count == 0
 	})
 	status, answer = d.request(http.MethodPost, "up/load", `{"clients":1000000}`)
 	require.Equal(t, http.StatusBadRequest, status, answer)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"sync"
@@ -18,7 +19,7 @@ const (
 	maxLoadValue   = 1 << 20 // bytes
 	loadConns      = 30
 	loadKeys       = 10_000
-	// loadPrefix is that of the keys, which are removed afterwards.
+	// loadPrefix is that of the keys of all loads. Each has keys of its own, which are removed afterwards.
 	loadPrefix = "braid-up-load/"
 )
 
@@ -49,8 +50,9 @@ func loadConfig(endpoints []string, l control.LoadSpec) (c bench.KVConfig, err e
 	case !(l.Reads >= 0 && l.Reads <= 1):
 		err = badLoad("reads are a share, 0 to 1")
 	}
+	prefix := loadPrefix + rand.Text()[:8] + "/"
 	return bench.KVConfig{Endpoints: endpoints, Clients: l.Clients, Conns: min(l.Clients, loadConns),
-		KeyPrefix: loadPrefix, KeySize: len(loadPrefix) + len("0000"), RemoveKeys: true,
+		KeyPrefix: prefix, KeySize: len(prefix) + len("0000"), RemoveKeys: true,
 		Workload: workload.Spec{Mix: workload.Ratio(1 - l.Reads), KeySpace: loadKeys,
 			Values: workload.Fixed(l.ValueBytes), Seed: 1},
 	}, err
