@@ -40,14 +40,17 @@ type LanePrefix struct {
 	Accepted bool
 }
 
-// ParseLanePrefix reads KEY, KEY=confirmed or KEY=accepted. A key that ends like that is written with
-// its mode.
+// ParseLanePrefix reads KEY, KEY=confirmed or KEY=accepted. A key with an = in it is written with its mode.
 func ParseLanePrefix(text string) (LanePrefix, error) {
 	p := LanePrefix{Prefix: text}
 	if key, ok := strings.CutSuffix(text, "="+modeAccepted); ok {
 		p = LanePrefix{key, true}
 	} else if key, ok := strings.CutSuffix(text, "="+modeConfirmed); ok {
 		p.Prefix = key
+	}
+	if at := strings.LastIndexByte(text, '='); p.Prefix == text && at >= 0 {
+		return p, fmt.Errorf("lane prefix %q: %q is no mode: it is %s or %s; for a key that has an =, write the mode behind "+
+			"it, as %s=%s", text, text[at+1:], modeAccepted, modeConfirmed, text, modeConfirmed)
 	}
 	if p.Prefix == "" {
 		return p, fmt.Errorf("lane prefix %q: it is KEY, KEY=%s or KEY=%s", text, modeAccepted, modeConfirmed)

@@ -23,14 +23,14 @@ import (
 
 func TestParseLanePrefix(t *testing.T) {
 	for text, want := range map[string]LanePrefix{
-		"s/": {"s/", false}, "s/=accepted": {"s/", true}, "s/=confirmed": {"s/", false}, "a=b": {"a=b", false},
+		"s/": {"s/", false}, "s/=accepted": {"s/", true}, "s/=confirmed": {"s/", false}, "a=b=confirmed": {"a=b", false},
 		"a=accepted=accepted": {"a=accepted", true},
 	} {
 		got, err := ParseLanePrefix(text)
 		require.NoError(t, err)
 		require.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"", "=accepted", "=confirmed"} {
+	for _, text := range []string{"", "=accepted", "=confirmed", "a=b", "s/=acepted"} {
 		_, err := ParseLanePrefix(text)
 		require.Error(t, err)
 	}

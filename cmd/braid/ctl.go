@@ -88,6 +88,17 @@ func newUtlCommand() *cobra.Command {
 	return utl
 }
 
+// refuseUnknown makes it an error to name a command that there is not, also in groups that etcd and cobra define: they
+// print their help instead, and succeed.
+func refuseUnknown(cmd *cobra.Command) {
+	if cmd.HasParent() && cmd.HasSubCommands() && !cmd.Runnable() {
+		cmd.RunE, cmd.Args, cmd.SuggestionsMinimumDistance = runGroup, cobra.ArbitraryArgs, 2
+	}
+	for _, sub := range cmd.Commands() {
+		refuseUnknown(sub)
+	}
+}
+
 // rename replaces a program's name in the help of its commands.
 func rename(cmd *cobra.Command, from, to string) {
 	for _, text := range []*string{&cmd.Short, &cmd.Long, &cmd.Example, &cmd.Deprecated} {

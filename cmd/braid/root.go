@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -53,6 +55,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(twoDashes(root, args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.InitDefaultCompletionCmd()
+	refuseUnknown(root)
 	running := markRunning(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	return report(cmd, err, *running, stderr)
@@ -74,7 +78,8 @@ exit codes of etcdctl and etcdutl.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.Version = version
+	root.SetVersionTemplate("braid {{.Version}}\n")
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	for _, make := range commands {
@@ -111,7 +116,7 @@ func report(cmd *cobra.Command, err error, running bool, stderr io.Writer) int {
 	if cmd != nil {
 		path = cmd.CommandPath()
 	}
-	text := strings.TrimRight(err.Error(), "\n")
+	text := strings.TrimRight(explain(err), "\n")
 	for _, word := range strings.Fields(path) {
 		text = strings.TrimPrefix(text, word+": ") // the library's errors begin so, too
 	}
@@ -130,17 +135,23 @@ func report(cmd *cobra.Command, err error, running bool, stderr io.Writer) int {
 
 // group is a command that only holds others.
 func group(use, short string, subcommands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, RunE: func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return cmd.Help()
-		}
-		suggestion := ""
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			suggestion = fmt.Sprintf("; did you mean %q?", near[0])
-		}
-		return usagef("unknown command %q%s", args[0], suggestion)
-	}}
+	cmd := &cobra.Command{Use: use, Short: short, RunE: runGroup}
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(subcommands...)
 	return cmd
+}
+
+// runGroup runs a command that only holds others.
+func runGroup(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	suggestion := ""
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		nearest := slices.MinFunc(near, func(a, b string) int {
+			return cmp.Compare(distance(args[0], a), distance(args[0], b))
+		})
+		suggestion = fmt.Sprintf("; did you mean %q?", nearest)
+	}
+	return usagef("unknown command %q%s", args[0], suggestion)
 }

@@ -2,6 +2,11 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -148,4 +153,102 @@ func TestReportNamesTheCommandOnce(t *testing.T) {
 	var out bytes.Buffer
 	require.Equal(t, exitFailed, report(tune, &braid.TuneError{Name: "lanes", Reason: "no"}, true, &out))
 	require.Equal(t, "braid tune: lanes: no\n", out.String())
+}
+
+// Groups that etcd and cobra define refuse what they do not have, as braid's own.
+func TestUnknownCommandsOfOthers(t *testing.T) {
+	for args, want := range map[string]struct {
+		stderr string
+		code   int
+	}{
+		"ctl bogus":        {"braid ctl: unknown command \"bogus\"\n", exitFailed},
+		"ctl pt a b":       {"braid ctl: unknown command \"pt\"; did you mean \"put\"?\n", exitFailed},
+		"ctl lease gant 1": {"braid ctl lease: unknown command \"gant\"; did you mean \"grant\"?\n", exitFailed},
+		"utl snpshot":      {"braid utl: unknown command \"snpshot\"; did you mean \"snapshot\"?\n", exitFailed},
+		"completion bsh": {"braid completion: unknown command \"bsh\"; did you mean \"bash\"?\n" +
+			"See \"braid completion --help\".\n", exitUsage},
+	} {
+		stdout, stderr, code := call(strings.Fields(args)...)
+		require.Equal(t, want.stderr, stderr, args)
+		require.Equal(t, want.code, code, args)
+		require.Empty(t, stdout, args)
+	}
+	for _, args := range []string{"ctl", "utl snapshot", "completion"} {
+		stdout, stderr, code := call(strings.Fields(args)...)
+		require.Zero(t, code, args)
+		require.Contains(t, stdout, "Usage:", args)
+		require.Empty(t, stderr, args)
+	}
+}
+
+func TestVersionFlag(t *testing.T) {
+	stdout, _, code := call("--version")
+	require.Zero(t, code)
+	require.Equal(t, "braid "+version+"\n", stdout)
+}
+
+func TestCompletion(t *testing.T) {
+	stdout, _, _ := call("help")
+	require.Contains(t, stdout, "  completion ")
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		stdout, stderr, code := call("completion", shell)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stdout, "braid", shell)
+	}
+}
+
+func TestSizesWithUnits(t *testing.T) {
+	for value, bytes := range map[string]string{"8GB": "8000000000", "8GiB": "8589934592", "1.5MiB": "1572864",
+		"64K": "64000", "2tb": "2000000000000"} {
+		_, stderr, code := call("serve", "--quota-backend-bytes", value)
+		require.Equal(t, exitUsage, code)
+		require.Equal(t, "braid serve: --quota-backend-bytes "+value+": it is a number without a unit: write "+bytes+
+			"\nSee \"braid serve --help\".\n", stderr)
+	}
+	file := filepath.Join(t.TempDir(), "braid.yml")
+	require.NoError(t, os.WriteFile(file, []byte("quota-backend-bytes: 8GB\n"), 0o600))
+	_, stderr, code := call("serve", "--config-file", file)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "write 8000000000")
+	for _, value := range []string{"x", "8", "8XB", "8iB", "GB", "-1GB", "8B"} {
+		_, ok := sizeOf(value)
+		require.False(t, ok, value)
+	}
+}
+
+// hangsUp is the address of a server that ends each connection after its first bytes, as a member with TLS does.
+func hangsUp(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = c.Read(make([]byte, 1))
+				_ = c.(*net.TCPConn).CloseWrite()
+				_, _ = io.Copy(io.Discard, c)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestTLSAgainstPlainText(t *testing.T) {
+	plain := httptest.NewServer(nil)
+	t.Cleanup(plain.Close)
+	for endpoint, want := range map[string]string{
+		"http://" + hangsUp(t):                                "the server may expect TLS: write https://",
+		"https://" + strings.TrimPrefix(plain.URL, "http://"): "the server does not speak TLS: write http://",
+	} {
+		for _, command := range []string{"status", "advise", "switch iss --timeout=10s", "bench kv --duration=1s"} {
+			stdout, stderr, code := call(append(strings.Fields(command), "--endpoints", endpoint)...)
+			require.Equal(t, exitFailed, code)
+			require.Contains(t, stdout+stderr, want, command)
+		}
+	}
 }

@@ -3,10 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/braidlog/braid/internal/status"
 )
 
 // flagError names the flag that was probably meant.
@@ -26,6 +30,44 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usageError{err}
 	}
 	return usageError{fmt.Errorf("%w; did you mean --%s?", err, best)}
+}
+
+// explain is the text of an error, with what to do about it where the library that made it does not say so.
+func explain(err error) string {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		if bytes, ok := sizeOf(invalid.GetValue()); ok && wholeNumber(invalid.GetFlag()) {
+			return fmt.Sprintf("--%s %s: it is a number without a unit: write %d", invalid.GetFlag().Name,
+				invalid.GetValue(), bytes)
+		}
+	}
+	if hint := status.Hint(err.Error()); hint != "" {
+		return strings.TrimRight(err.Error(), "\n") + "; " + hint
+	}
+	return err.Error()
+}
+
+// wholeNumber reports whether a flag is one.
+func wholeNumber(f *pflag.Flag) bool {
+	return strings.HasPrefix(f.Value.Type(), "int") || strings.HasPrefix(f.Value.Type(), "uint")
+}
+
+// sizeOf is a size with a unit in bytes: 8GiB, or 8GB in powers of 1000.
+func sizeOf(text string) (bytes int64, ok bool) {
+	digits := strings.TrimRight(text, "kmgtibKMGTIB")
+	number, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	at := strings.ToUpper(strings.TrimSuffix(strings.ToLower(text[len(digits):]), "b"))
+	if err != nil || at == "" {
+		return 0, false
+	}
+	power, base := strings.Index("KMGT", at[:1])+1, 1000.0
+	if at[1:] == "I" {
+		base = 1024
+	} else if at[1:] != "" {
+		return 0, false
+	}
+	size := number * math.Pow(base, float64(power))
+	return int64(size), power > 0 && size >= 0 && size < math.MaxInt64/2
 }
 
 // distance is the number of letters to add, drop or change to make a out of b.

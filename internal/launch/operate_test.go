@@ -160,3 +160,14 @@ func TestTellOfAProcessThatDoesNotRead(t *testing.T) {
 	require.NoError(t, ours.Close())
 	require.NoError(t, p.tell(order{Net: &long}))
 }
+
+// What a member wrote last is text, whatever it wrote.
+func TestTailIsText(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	require.NoError(t, os.WriteFile(name, []byte("fine: é\tx\n\x1b[31mred\x07 \xff\x00\n"), 0o600))
+	log, err := os.Open(name)
+	require.NoError(t, err)
+	defer log.Close()
+	p := &process{log: log}
+	require.Equal(t, []string{"fine: é\tx", `\x1b[31mred\a \xff\x00`}, p.tail(10))
+}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // parentVariable names the file descriptor of the pipe that ends with the launcher.
@@ -166,5 +168,27 @@ func (p *process) tail(n int) []string {
 		return nil
 	}
 	lines := strings.Split(text, "\n")
-	return lines[max(0, len(lines)-n):]
+	lines = lines[max(0, len(lines)-n):]
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	return lines
+}
+
+// printable is a line with escapes in place of what a terminal would not show as text.
+func printable(line string) string {
+	var b strings.Builder
+	for len(line) > 0 {
+		r, size := utf8.DecodeRuneInString(line)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, line[0])
+		case unicode.IsPrint(r) || r == '\t':
+			b.WriteRune(r)
+		default:
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+		line = line[size:]
+	}
+	return b.String()
 }

@@ -29,6 +29,20 @@ var errNotBraid = errors.New("not a member of braid")
 // errNoUser indicates that auth is on, and that name and password are not those of a user.
 var errNoUser = errors.New("auth is on, and the answer is for users")
 
+// Hint says what to do about an error whose reason may be that one side of a connection speaks TLS and the other one
+// does not; "": it is another error.
+func Hint(text string) string {
+	contains := func(part string) bool { return strings.Contains(text, part) }
+	switch {
+	case contains("server preface: EOF"), contains(`"http://`) && strings.HasSuffix(text, ": EOF"):
+		return "the server may expect TLS: write https:// before its address, and name its authority with --cacert"
+	case contains("first record does not look like a TLS handshake"),
+		contains("server gave HTTP response to HTTPS client"):
+		return "the server does not speak TLS: write http:// before its address, and leave out certificates"
+	}
+	return ""
+}
+
 // one asks one member. Errors are in the result.
 func (a *asker) one(ctx context.Context, endpoint string) Member {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Timeout)
@@ -39,7 +53,11 @@ func (a *asker) one(ctx context.Context, endpoint string) Member {
 		err = a.askEtcd(ctx, &m)
 	}
 	if err != nil {
-		return Member{Endpoint: endpoint, Error: err.Error(), Refused: errors.Is(err, errNoUser)}
+		text := err.Error()
+		if hint := Hint(text); hint != "" {
+			text += "; " + hint
+		}
+		return Member{Endpoint: endpoint, Error: text, Refused: errors.Is(err, errNoUser)}
 	}
 	if err := a.addMetrics(ctx, &m); err != nil {
 		m.Error = "metrics: " + err.Error()
