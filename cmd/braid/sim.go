@@ -2,14 +2,17 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +27,7 @@ type simFlags struct {
 	campaign     sim.Campaign
 	seeds        string
 	trace, json  bool
+	filter       string
 	shrink, list bool
 	mutants      bool
 }
@@ -50,7 +54,8 @@ trace. The exit code is 1 if any seed failed.`,
 		Example: `  braid sim --nodes 5 --seeds 1-2000
   braid sim --protocol craft --nodes 5 --seeds 1-2000
   braid sim --protocol niagara --instances 3 --placement code --seeds 1-2000
-  braid sim --nodes 3 --seeds 17-17 --trace
+  braid sim --nodes 3 --seeds 17 --trace
+  braid sim --nodes 3 --seeds 17 --trace --trace-filter "FAULT|is leader"
   braid sim --nodes 3 --seeds 1-1000 --mutant forget-vote
   braid sim --nodes 5 --net regions=us-east-1+eu-west-1+ap-northeast-1 --seeds 1-500
   braid sim --mutants
@@ -78,6 +83,8 @@ trace. The exit code is 1 if any seed failed.`,
 	fl.StringVar(&f.campaign.Mutant, "mutant", "", "run a known-unsafe variant (see --list)")
 	fl.StringSliceVar(&f.campaign.Without, "without", nil, "kinds of faults to leave out (see --list)")
 	fl.BoolVar(&f.trace, "trace", false, "print a trace; one seed only")
+	fl.StringVar(&f.filter, "trace-filter", "", "of a trace print the lines that match this regular expression, and "+
+		"violations")
 	fl.BoolVar(&f.shrink, "shrink", false, "look for faults that a failing seed does not need")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 	fl.BoolVar(&f.mutants, "mutants", false, "search for every known-unsafe variant, from seed 1 on, and print after "+
@@ -94,7 +101,7 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 	if f.mutants {
 		return f.hunt(cmd)
 	}
-	if err := f.parseSeeds(); err != nil {
+	if err := errors.Join(f.parseSeeds(), f.checkFilter()); err != nil {
 		return err
 	}
 	if err := errors.Join(readNet(&f.campaign.Net), f.campaign.Validate()); err != nil {
@@ -130,9 +137,16 @@ func (f *simFlags) printTolerance() error {
 }
 
 func listSim(out io.Writer) error {
-	_, err := fmt.Fprintf(out, "protocols: %s\nmutants:   %s\nfaults:    links %s\n",
-		strings.Join(registry.Names(), " "), strings.Join(sim.Mutants(), " "), strings.Join(sim.FaultKinds(), " "))
-	return err
+	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(t, "protocols: %s\n\nFAULT\tWHAT HAPPENS\n", strings.Join(registry.Names(), " "))
+	for _, f := range sim.FaultKinds() {
+		fmt.Fprintf(t, "%s\t%s\n", f.Name, f.Does)
+	}
+	fmt.Fprintln(t, "\nMUTANT\tBREAKS\tWHAT IT DOES WRONG")
+	for _, m := range sim.Hunts() {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", m.Name, m.Where, m.Does)
+	}
+	return t.Flush()
 }
 
 func (f *simFlags) parseSeeds() error {
@@ -149,6 +163,40 @@ func (f *simFlags) parseSeeds() error {
 	return nil
 }
 
+func (f *simFlags) checkFilter() error {
+	if f.filter != "" && !f.trace {
+		return usagef("--trace-filter is of a trace: give --trace too")
+	}
+	if _, err := regexp.Compile(f.filter); err != nil {
+		return usagef("--trace-filter: %w", err)
+	}
+	return nil
+}
+
+// lineFilter passes on the lines of a trace that match, and violations.
+type lineFilter struct {
+	to   io.Writer
+	want *regexp.Regexp
+	part []byte // of a line that has not ended
+}
+
+func (f *lineFilter) Write(b []byte) (int, error) {
+	f.part = append(f.part, b...)
+	for {
+		end := bytes.IndexByte(f.part, '\n')
+		if end < 0 {
+			return len(b), nil
+		}
+		line := f.part[:end+1]
+		if f.want.Match(line[:end]) || bytes.Contains(line, []byte("VIOLATION")) {
+			if _, err := f.to.Write(line); err != nil {
+				return 0, err
+			}
+		}
+		f.part = f.part[end+1:]
+	}
+}
+
 // traceOne prints the trace of one seed.
 func (f *simFlags) traceOne(out io.Writer) error {
 	if f.campaign.First != f.campaign.Last {
@@ -157,6 +205,9 @@ func (f *simFlags) traceOne(out io.Writer) error {
 	w := bufio.NewWriterSize(out, 1<<20)
 	o := f.campaign.Options(f.campaign.First)
 	o.Trace = w
+	if f.filter != "" {
+		o.Trace = &lineFilter{to: w, want: regexp.MustCompile(f.filter)} // run has validated it
+	}
 	res := sim.Run(o)
 	fmt.Fprintf(w, "%d steps, %d messages, %s simulated, %d operations, %d writes acknowledged, hash %016x\n",
 		res.Steps, res.Messages, res.Virtual.Round(time.Millisecond), res.Operations, res.Acked, res.Hash)
@@ -178,7 +229,7 @@ func (f *simFlags) report(out io.Writer, sum *sim.Summary) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(out, "%s\n%s\n", progressLine(sum), sum.Events)
+		fmt.Fprintf(out, "%s\n\n%s", progressLine(sum), sum.Events)
 		for _, failure := range sum.Failed {
 			fmt.Fprintf(out, "\nFAILED %s\nreplay: %s\n", failure.Error, failure.Replay)
 			if f.shrink {

@@ -73,6 +73,8 @@ func TestSimWrongUse(t *testing.T) {
 		{"--without rain", "partition"},
 		{"--net bandwidth=1mbit", "latency, jitter and regions alone"},
 		{"--net regions=nowhere", "is not known"},
+		{"--seeds 1 --trace-filter x", "give --trace too"},
+		{"--seeds 1 --trace --trace-filter (", "--trace-filter: error parsing regexp"},
 		{"now", "unknown command"},
 	} {
 		_, stderr, code := call(append([]string{"sim"}, strings.Fields(c.args)...)...)
@@ -84,7 +86,41 @@ func TestSimWrongUse(t *testing.T) {
 func TestSimLists(t *testing.T) {
 	stdout, _, code := call("sim", "--list")
 	require.Zero(t, code)
-	for _, want := range []string{"raft", "commit-old-term", "no-sessions", "one-way"} {
-		require.Contains(t, stdout, want)
+	require.Contains(t, stdout, "protocols: raft ")
+	for _, want := range []string{"one-way +one link works in one direction only", "links +messages are lost",
+		`forget-vote +raft\.\S+ +\S+`, `commit-old-term +raft\.\S+ +\S+`} {
+		require.Regexp(t, "(?m)^"+want, stdout)
 	}
+	for _, f := range sim.FaultKinds() {
+		require.NotEmpty(t, f.Does, f.Name)
+	}
+	for _, m := range sim.Hunts() {
+		require.NotEmpty(t, m.Does, m.Name)
+	}
+}
+
+// A trace may be filtered: the lines that match are those of the whole trace.
+func TestSimFiltersATrace(t *testing.T) {
+	whole, stderr, code := call("sim", "--nodes=3", "--seeds=1", "--trace")
+	require.Zero(t, code, stderr)
+	some, stderr, code := call("sim", "--nodes=3", "--seeds=1", "--trace", "--trace-filter=FAULT|is leader")
+	require.Zero(t, code, stderr)
+	var want []string
+	lines := strings.Split(strings.TrimRight(whole, "\n"), "\n")
+	for _, line := range lines[:len(lines)-1] {
+		if strings.Contains(line, "FAULT") || strings.Contains(line, "is leader") {
+			want = append(want, line)
+		}
+	}
+	require.NotEmpty(t, want)
+	require.Equal(t, strings.Join(append(want, lines[len(lines)-1]), "\n"), strings.TrimRight(some, "\n"))
+
+	broken, _, code := call("sim", "--nodes=3", "--seeds=1-100", "--mutant=truncate-always")
+	require.Equal(t, exitFailed, code)
+	_, replay, _ := strings.Cut(broken, "replay: braid ")
+	replay, _, _ = strings.Cut(replay, "\n")
+	some, _, code = call(append(strings.Fields(replay), "--trace-filter=matches nothing")...)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, some, "VIOLATION seed")
+	require.NotContains(t, some, " → ")
 }

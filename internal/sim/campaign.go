@@ -65,8 +65,17 @@ type Summary struct {
 	Hash uint64 `json:"hash,string"`
 }
 
-// FaultKinds lists the names of the kinds of faults.
-func FaultKinds() []string { return fault.Names() }
+// Described is a name that a flag takes, and what it stands for.
+type Described struct{ Name, Does string }
+
+// FaultKinds lists the kinds of faults.
+func FaultKinds() (all []Described) {
+	all = append(all, Described{linkFaults, "messages are lost, duplicated, reordered and damaged, and streams break"})
+	for _, f := range fault.Faults {
+		all = append(all, Described{f.Name, f.Does})
+	}
+	return all
+}
 
 // Failure is a run with a violation.
 type Failure struct {
@@ -106,8 +115,8 @@ func (c *Campaign) Validate() error {
 		return &fault.OptionError{Detail: fmt.Sprintf("mutant %q is not known; there are: %v", c.Mutant, Mutants())}
 	}
 	for _, f := range c.Without {
-		if f != linkFaults && !slices.Contains(FaultKinds(), f) {
-			return &fault.OptionError{Detail: fmt.Sprintf("fault %q is not known; there are: %v and %s", f, FaultKinds(), linkFaults)}
+		if f != linkFaults && !slices.Contains(fault.Names(), f) {
+			return &fault.OptionError{Detail: fmt.Sprintf("fault %q is not known; there are: %v and %s", f, fault.Names(), linkFaults)}
 		}
 	}
 	return nil
@@ -244,7 +253,7 @@ func Shrink(o fault.Options) (fault.Options, Result) {
 	if res.Violation == nil {
 		return o, res
 	}
-	for _, f := range append([]string{linkFaults}, FaultKinds()...) {
+	for _, f := range append([]string{linkFaults}, fault.Names()...) {
 		if slices.Contains(o.Without, f) {
 			continue
 		}

@@ -2,6 +2,7 @@ package count
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,11 @@ func TestCounts(t *testing.T) {
 	a.Merge(&b)
 	require.Equal(t, 5, a.Of(drops))
 	require.Equal(t, 1, a.Of(storms))
-	require.Equal(t, "5 drops of rain, 1 heavy storms", a.String())
+	require.Equal(t, "         5  drops of rain\n         1  heavy storms\n", a.String())
+	require.Equal(t, "     none:  drops of rain, heavy storms\n", Counts{}.String())
+	var list strings.Builder
+	writeList(&list, "none:", []string{strings.Repeat("x", 93), "y"})
+	require.Equal(t, "none: "+strings.Repeat("x", 93)+",\n      y\n", list.String())
 	text, err := json.Marshal(struct{ Events Counts }{a})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"Events":{"drops":5,"storms":1}}`, string(text))

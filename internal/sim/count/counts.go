@@ -1,8 +1,10 @@
 package count
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -43,14 +45,38 @@ func (s Counts) MarshalJSON() ([]byte, error) {
 	return json.Marshal(named) // with sorted keys
 }
 
-// String lists the counters by name.
+// String is a table of the events that there were, the most frequent first, and a list of those that there were not.
 func (s Counts) String() string {
 	var b strings.Builder
-	for i, c := range All() {
-		if i > 0 {
-			b.WriteString(", ")
+	var none []string
+	all := All()
+	slices.SortStableFunc(all, func(x, y *Counter) int { return cmp.Compare(s.Of(y), s.Of(x)) })
+	for _, c := range all {
+		if s.Of(c) == 0 {
+			none = append(none, c.Text)
+			continue
 		}
-		fmt.Fprintf(&b, "%d %s", s.Of(c), c.Text)
+		fmt.Fprintf(&b, "%10d  %s\n", s.Of(c), c.Text)
+	}
+	if len(none) > 0 {
+		writeList(&b, fmt.Sprintf("%10s ", "none:"), none)
 	}
 	return b.String()
+}
+
+// writeList writes a heading and texts, in lines of about 100 characters.
+func writeList(b *strings.Builder, line string, texts []string) {
+	const width = 100
+	indent := strings.Repeat(" ", len(line))
+	for i, text := range texts {
+		if i < len(texts)-1 {
+			text += ","
+		}
+		if len(line)+len(text) >= width {
+			b.WriteString(line + "\n")
+			line = indent
+		}
+		line += " " + text
+	}
+	b.WriteString(line + "\n")
 }

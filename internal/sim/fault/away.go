@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// faultAway: a member is away until a leader has compacted entries that it needs.
-var faultAway = &Fault{Name: "away", Thinned: true}
+var faultAway = &Fault{Name: "away", Thinned: true,
+	Does: "a member is away until a leader has compacted entries that it needs"}
 
 func init() {
 	faultAway.Strike = leaveAway

@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// faultDamage: bytes of a body are damaged on a disk. It needs bodies: see drawBodies.
-var faultDamage = &Fault{Name: "damage", Thinned: true}
+// faultDamage needs bodies: see drawBodies.
+var faultDamage = &Fault{Name: "damage", Thinned: true, Does: "bytes of a body are damaged on a disk"}
 
 func init() {
 	faultDamage.Strike = func(w *World, m *node.Member) { m.WhenWritten(64, func() { damageBodies(w, m) }) }

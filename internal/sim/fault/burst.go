@@ -2,8 +2,7 @@ package fault
 
 import "github.com/braidlog/braid/internal/sim/node"
 
-// faultBurst: many messages are lost for a while.
-var faultBurst = &Fault{Name: "burst", Usual: true, Thinned: true}
+var faultBurst = &Fault{Name: "burst", Usual: true, Thinned: true, Does: "many messages are lost for a while"}
 
 func init() {
 	faultBurst.Strike = func(w *World, _ *node.Member) {

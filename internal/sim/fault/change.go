@@ -9,8 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// faultChange: the operator changes the membership.
-var faultChange = &Fault{Name: "change", Usual: true, Thinned: true}
+var faultChange = &Fault{Name: "change", Usual: true, Thinned: true, Does: "the operator changes the membership"}
 
 func init() {
 	faultChange.Strike = func(w *World, _ *node.Member) { changeMembers(w) }

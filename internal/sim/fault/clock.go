@@ -7,8 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// faultClock: a clock's rate changes.
-var faultClock = &Fault{Name: "clock", Usual: true, Thinned: true}
+var faultClock = &Fault{Name: "clock", Usual: true, Thinned: true, Does: "a clock's rate changes"}
 
 func init() {
 	faultClock.Strike = func(w *World, m *node.Member) { m.SetRate(WrongRate(w)) }

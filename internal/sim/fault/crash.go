@@ -3,10 +3,8 @@ package fault
 import "github.com/braidlog/braid/internal/sim/node"
 
 var (
-	// faultCrash: a member loses power, or is told to stop.
-	faultCrash = &Fault{Name: "crash", Usual: true, Thinned: true}
-	// faultPower: all members lose power at once.
-	faultPower = &Fault{Name: "power", Usual: true, Thinned: true}
+	faultCrash = &Fault{Name: "crash", Usual: true, Thinned: true, Does: "a member loses power, or is told to stop"}
+	faultPower = &Fault{Name: "power", Usual: true, Thinned: true, Does: "all members lose power at once"}
 )
 
 func init() {

@@ -13,6 +13,7 @@ import (
 type Fault struct {
 	// Name is the fault's name in traces and for the flag --without, and the name of its source of chance.
 	Name string
+	Does string // what it does, in words
 	// Usual: drawUsual draws whether a run has it.
 	Usual bool
 	// Thinned: drawMeet may turn it off in runs with few faults. Faults added later have only their own Draw.
@@ -44,7 +45,7 @@ func (r rates) among(some []*Fault) (kinds []*Fault) {
 // kinds returns the faults that a run has, in the list's order.
 func (r rates) kinds() []*Fault { return r.among(Faults) }
 
-// Names lists the names of the kinds of faults.
+// Names lists the names of the kinds of faults, in the list's order.
 func Names() (names []string) {
 	for _, f := range Faults {
 		names = append(names, f.Name)

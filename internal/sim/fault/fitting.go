@@ -18,8 +18,8 @@ import (
 
 // The log is fitted to its load: see node/fitting.go. The fault is what an operator does meanwhile.
 
-// faultFit: the operator changes the setting fit, or another one, while fitters change the profile.
-var faultFit = &Fault{Name: "fit"}
+var faultFit = &Fault{Name: "fit",
+	Does: "the operator changes the setting fit, or another one, while fitters change the profile"}
 
 func init() {
 	faultFit.Draw = (*Settings).drawFit

@@ -15,8 +15,7 @@ import (
 // Or other processes leave about as much space as the member itself reports that it needs. Then members refuse writes
 // of clients before the disk is full, as a server does.
 
-// faultFull: one disk is full, or all are.
-var faultFull = &Fault{Name: "full-disk", Thinned: true}
+var faultFull = &Fault{Name: "full-disk", Thinned: true, Does: "one disk is full, or all are"}
 
 func init() {
 	faultFull.Draw = (*Settings).drawFull

@@ -11,8 +11,8 @@ import (
 
 var nonsenseProposed = count.New("nonsense_proposed", "nonsense proposed")
 
-// faultGarble: a member proposes entries that no member should propose.
-var faultGarble = &Fault{Name: "garble", Thinned: true, Source: fromFreeze}
+var faultGarble = &Fault{Name: "garble", Thinned: true, Source: fromFreeze,
+	Does: "a member proposes entries that no member should propose"}
 
 func init() {
 	faultGarble.Draw = (*Settings).drawGarble

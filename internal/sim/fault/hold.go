@@ -13,8 +13,7 @@ import (
 // members that are about to vote. No other fault does that: with the others a message is delayed by less than a
 // heartbeat, or lost.
 
-// faultHold: links of a leader stall without loss.
-var faultHold = &Fault{Name: "hold"}
+var faultHold = &Fault{Name: "hold", Does: "links of a leader stall without loss"}
 
 func init() {
 	faultHold.Draw = (*Settings).drawHolds

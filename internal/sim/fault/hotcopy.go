@@ -18,8 +18,8 @@ import (
 // reach the member before the leader's. If the term ends before that, the copy is removed again: no protocol promises
 // to tolerate that.
 
-// faultHotCopy: a copy of a running member's disk replaces the disk.
-var faultHotCopy = &Fault{Name: "hot-copy", Thinned: true}
+var faultHotCopy = &Fault{Name: "hot-copy", Thinned: true,
+	Does: "a copy of a running member's disk replaces the disk"}
 
 func init() {
 	faultHotCopy.Draw = (*Settings).drawHotCopies

@@ -12,8 +12,7 @@ import (
 // Links between some members only. A cluster serves as long as one member reaches a quorum. But then not all
 // members reach each other, and they do not agree on which members run.
 
-// faultHubs: only some members have links with all others.
-var faultHubs = &Fault{Name: "hubs"}
+var faultHubs = &Fault{Name: "hubs", Does: "only some members have links with all others"}
 
 func init() {
 	faultHubs.Draw = (*Settings).drawHubs

@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// faultReshape: the operator changes the number of instances. It is drawn by drawWeave.
-var faultReshape = &Fault{Name: "reshape", Thinned: true}
+// faultReshape is drawn by drawWeave.
+var faultReshape = &Fault{Name: "reshape", Thinned: true, Does: "the operator changes the number of instances"}
 
 func init() {
 	faultReshape.Strike = func(w *World, _ *node.Member) { reshape(w) }

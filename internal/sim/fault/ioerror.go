@@ -12,8 +12,7 @@ import (
 // continues, or it stops and starts again, perhaps on a disk that still fails. Nothing may be lost: data that cannot
 // be read at the moment still exists.
 
-// faultIO: a disk fails an operation.
-var faultIO = &Fault{Name: "io-error", Thinned: true}
+var faultIO = &Fault{Name: "io-error", Thinned: true, Does: "a disk fails an operation"}
 
 func init() {
 	faultIO.Draw = (*Settings).drawIO

@@ -2,8 +2,7 @@ package fault
 
 import "github.com/braidlog/braid/internal/sim/node"
 
-// faultLag: a member applies nothing for a while.
-var faultLag = &Fault{Name: "lag", Thinned: true}
+var faultLag = &Fault{Name: "lag", Thinned: true, Does: "a member applies nothing for a while"}
 
 func init() {
 	faultLag.Strike = lagBehind

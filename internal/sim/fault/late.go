@@ -8,8 +8,9 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-// faultLate: a member misses entries and catches up over narrow links. It is drawn by drawAim.
-var faultLate = &Fault{Name: "late", Thinned: true}
+// faultLate is drawn by drawAim.
+var faultLate = &Fault{Name: "late", Thinned: true,
+	Does: "a member misses entries and catches up over narrow links"}
 
 func init() {
 	faultLate.Strike = delayMember

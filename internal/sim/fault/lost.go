@@ -20,10 +20,9 @@ import (
 var losses = draw.New("losses")
 
 var (
-	// faultWipe: a member loses its disk and is started as if nothing had happened.
-	faultWipe = &Fault{Name: "wipe", Thinned: true}
-	// faultOldDisk: an old copy of a disk replaces the disk.
-	faultOldDisk = &Fault{Name: "old-disk", Thinned: true}
+	faultWipe = &Fault{Name: "wipe", Thinned: true,
+		Does: "a member loses its disk and is started as if nothing had happened"}
+	faultOldDisk = &Fault{Name: "old-disk", Thinned: true, Does: "an old copy of a disk replaces the disk"}
 )
 
 func init() {

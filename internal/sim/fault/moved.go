@@ -14,8 +14,7 @@ import (
 // membership keeps the first addresses. A member that is started at a new address gets the current addresses of all
 // members. No other member is told.
 
-// faultMove: members start at other addresses.
-var faultMove = &Fault{Name: "move"}
+var faultMove = &Fault{Name: "move", Does: "members start at other addresses"}
 
 func init() {
 	faultMove.Draw = (*Settings).drawMoves

@@ -2,8 +2,7 @@ package fault
 
 import "github.com/braidlog/braid/internal/sim/node"
 
-// faultNarrow: links to or from a member have little bandwidth.
-var faultNarrow = &Fault{Name: "narrow", Thinned: true}
+var faultNarrow = &Fault{Name: "narrow", Thinned: true, Does: "links to or from a member have little bandwidth"}
 
 func init() {
 	faultNarrow.Strike = narrowLinks

@@ -9,12 +9,11 @@ import (
 )
 
 var (
-	// faultPartition: the cluster is split into two parts.
-	faultPartition = &Fault{Name: "partition", Usual: true, Thinned: true}
-	// faultIsolate: the leader is cut off, in one or both directions.
-	faultIsolate = &Fault{Name: "isolate", Usual: true, Thinned: true}
-	// faultOneWay: one link works in one direction only.
-	faultOneWay = &Fault{Name: "one-way", Usual: true, Thinned: true}
+	faultPartition = &Fault{Name: "partition", Usual: true, Thinned: true,
+		Does: "the cluster is split into two parts"}
+	faultIsolate = &Fault{Name: "isolate", Usual: true, Thinned: true,
+		Does: "the leader is cut off, in one or both directions"}
+	faultOneWay = &Fault{Name: "one-way", Usual: true, Thinned: true, Does: "one link works in one direction only"}
 )
 
 func init() {

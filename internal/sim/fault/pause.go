@@ -8,12 +8,12 @@ import (
 )
 
 var (
-	// faultPause: a process pauses, as for garbage collection.
-	faultPause = &Fault{Name: "pause", Usual: true, Thinned: true}
+	faultPause = &Fault{Name: "pause", Usual: true, Thinned: true,
+		Does: "a process pauses, as for garbage collection"}
 	// fromFreeze is the source of faultFreeze and faultGarble.
-	fromFreeze = draw.New("freeze")
-	// faultFreeze: a process pauses in the middle of a turn of its event loop.
-	faultFreeze = &Fault{Name: "freeze", Thinned: true, Source: fromFreeze}
+	fromFreeze  = draw.New("freeze")
+	faultFreeze = &Fault{Name: "freeze", Thinned: true, Source: fromFreeze,
+		Does: "a process pauses in the middle of a turn of its event loop"}
 )
 
 func init() {

@@ -26,8 +26,7 @@ import (
 // promiseStories is the source of chance for stories of promises.
 var promiseStories = draw.New("promising")
 
-// faultPromise: the leader reaches members again that are about to vote.
-var faultPromise = &Fault{Name: "promise"}
+var faultPromise = &Fault{Name: "promise", Does: "the leader reaches members again that are about to vote"}
 
 func init() {
 	faultPromise.Draw = (*Settings).drawPromises

@@ -15,8 +15,7 @@ import (
 // entries that the newest snapshot covers. The other is damage to the newest snapshot, as long as the log reaches
 // back to the snapshot before it. Only these happen here.
 
-// faultRot: bytes of a log or a snapshot are damaged on a disk.
-var faultRot = &Fault{Name: "rot", Thinned: true}
+var faultRot = &Fault{Name: "rot", Thinned: true, Does: "bytes of a log or a snapshot are damaged on a disk"}
 
 func init() {
 	faultRot.Draw = (*Settings).drawRot

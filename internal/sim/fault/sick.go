@@ -15,8 +15,8 @@ import (
 // would be lost with the state. Nor have runs with membership changes, because an operator could remove the last
 // member that has the state.
 
-// faultState: the state that a state machine keeps on disk is damaged.
-var faultState = &Fault{Name: "state-damage", Thinned: true}
+var faultState = &Fault{Name: "state-damage", Thinned: true,
+	Does: "the state that a state machine keeps on disk is damaged"}
 
 func init() {
 	faultState.Draw = (*Settings).drawStateDamage

@@ -3,12 +3,11 @@ package fault
 import "github.com/braidlog/braid/internal/sim/node"
 
 var (
-	// faultSlowDisk: a disk becomes slow, or fast again.
-	faultSlowDisk = &Fault{Name: "slow-disk", Usual: true, Thinned: true}
-	// faultStallDisk: a disk stalls.
-	faultStallDisk = &Fault{Name: "stalled-disk", Usual: true, Thinned: true}
-	// faultDeadSync: a disk fails its syncs, until its member starts again.
-	faultDeadSync = &Fault{Name: "failed-sync", Usual: true, Thinned: true}
+	faultSlowDisk = &Fault{Name: "slow-disk", Usual: true, Thinned: true,
+		Does: "a disk becomes slow, or fast again"}
+	faultStallDisk = &Fault{Name: "stalled-disk", Usual: true, Thinned: true, Does: "a disk stalls"}
+	faultDeadSync  = &Fault{Name: "failed-sync", Usual: true, Thinned: true,
+		Does: "a disk fails its syncs, until its member starts again"}
 )
 
 func init() {

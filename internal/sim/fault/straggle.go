@@ -26,8 +26,8 @@ import (
 // straggleStories is the source of chance for stories of members that are behind.
 var straggleStories = draw.New("straggling")
 
-// faultStraggle: the membership changes while one member does not know all bodies.
-var faultStraggle = &Fault{Name: "straggle"}
+var faultStraggle = &Fault{Name: "straggle",
+	Does: "the membership changes while one member does not know all bodies"}
 
 func init() {
 	faultStraggle.Draw = (*Settings).drawStraggle

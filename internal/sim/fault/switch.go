@@ -18,8 +18,7 @@ import (
 
 // Operators change the protocol: they have the log sealed, and it continues in other instances.
 
-// faultSwitch: the operator changes the protocol.
-var faultSwitch = &Fault{Name: "switch"}
+var faultSwitch = &Fault{Name: "switch", Does: "the operator changes the protocol"}
 
 func init() {
 	faultSwitch.Draw = (*Settings).drawSwitches

@@ -7,8 +7,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// faultTransfer: the operator transfers leadership.
-var faultTransfer = &Fault{Name: "transfer", Usual: true, Thinned: true}
+var faultTransfer = &Fault{Name: "transfer", Usual: true, Thinned: true, Does: "the operator transfers leadership"}
 
 func init() {
 	faultTransfer.Strike = transferLeadership

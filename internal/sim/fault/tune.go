@@ -17,8 +17,7 @@ import (
 
 // Operators tune settings that all members share, while the cluster runs.
 
-// faultTune: the operator changes settings.
-var faultTune = &Fault{Name: "tune"}
+var faultTune = &Fault{Name: "tune", Does: "the operator changes settings"}
 
 func init() {
 	faultTune.Draw = (*Settings).drawTunes

@@ -14,8 +14,7 @@ import (
 
 // Members have zones where quorums depend on them, and operators move members to other zones.
 
-// faultZone: the operator changes members' zones.
-var faultZone = &Fault{Name: "zone"}
+var faultZone = &Fault{Name: "zone", Does: "the operator changes members' zones"}
 
 func init() {
 	faultZone.Draw = (*Settings).drawZones
