@@ -58,7 +58,7 @@ func TestEndlessLoadWithoutServers(t *testing.T) {
 	}
 }
 
-// A load that is refused for good ends.
+// A load whose requests are refused permanently ends.
 func TestEndlessLoadThatIsRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
