@@ -24,6 +24,7 @@ import (
 	lgw "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb/gw"
 
 	"github.com/braidlog/braid/server/internal/metrics"
+	"github.com/braidlog/braid/server/internal/page"
 )
 
 // route is a pattern of http.ServeMux and its handler.
@@ -53,11 +54,12 @@ func (s *Server) metricsRoutes() []route {
 
 // clientRoutes are the routes of a listener for clients, besides gRPC.
 func (s *Server) clientRoutes() []route {
+	dashboard := page.Assets()
 	routes := append(s.metricsRoutes(),
 		route{"GET /version", http.HandlerFunc(s.serveVersion)},
 		route{"GET /braid/status", s.forUsers(s.serveStatusJSON)},
 		route{"GET /braid/cluster", s.forUsers(s.gatherer.serve)},
-		route{"GET /{$}", s.forUsers(s.serveStatusPage)})
+		route{"GET /{$}", dashboard}, route{"GET " + page.AssetsPath, dashboard})
 	routes = append(routes, s.debugRoutes()...)
 	if s.gateway.mux != nil {
 		calls := http.MaxBytesHandler(s.gateway.mux, int64(2*s.cfg.MaxRequestBytes+frameOverhead)) // base64

@@ -102,8 +102,6 @@ func TestReady(t *testing.T) {
 		require.Equal(t, want, code, body)
 		_, body = f.fetch(t, "/braid/status")
 		require.Contains(t, body, fmt.Sprintf(`"ready":%v,`, ready))
-		_, body = f.fetch(t, "/")
-		require.Equal(t, ready, !strings.Contains(body, "not ready"))
 	}
 	says(true)
 	f.fake.set(func(l *fakeLog) {
@@ -161,7 +159,8 @@ func TestStatusPage(t *testing.T) {
 	eventually(t, "the name", func() bool { return f.view(testContext(t)).Members[0].Name == "one" })
 	code, body := f.fetch(t, "/")
 	require.Equal(t, http.StatusOK, code)
-	require.Contains(t, body, "<td>leader</td>")
+	require.Contains(t, body, "/dash/main.js")
+	require.NotContains(t, body, "one", "it has no data")
 	code, body = f.fetch(t, "/braid/status")
 	require.Equal(t, http.StatusOK, code)
 	var v page.View
@@ -201,16 +200,6 @@ func TestStatusOfLargeValues(t *testing.T) {
 	require.Nil(t, v.Members[0].Lacking)
 	require.True(t, *v.Members[1].Lacking)
 
-	_, text := f.fetch(t, "/")
-	for _, want := range []string{
-		"placement code, new values in 2 fragments,", "5 places found damaged on disk, 4 of which", "short write",
-		"prepares to lead: 9 large values", "members may leave when 1 more hold", "9 to be made whole,",
-		"3 held with 300 bytes",
-		`<span class="bad">1 missing</span>`, "unexpected EOF",
-		`<span class="bad">silent</span> <span class="bad">lacks large values</span>`,
-	} {
-		require.Contains(t, text, want)
-	}
 	_, metrics := f.fetch(t, "/metrics")
 	for _, want := range []string{
 		"braid_bodies_held 3", "braid_bodies_missing 1", "braid_bodies_live_bytes 300", "braid_bodies_file_bytes 1000",
@@ -231,8 +220,6 @@ func TestStatusOfLanes(t *testing.T) {
 	require.Nil(t, f.view(testContext(t)).Instances[0].Lanes)
 	_, metrics := f.fetch(t, "/metrics")
 	require.NotContains(t, metrics, "braid_lane_")
-	_, text := f.fetch(t, "/")
-	require.NotContains(t, text, "Generation")
 
 	own, older := protocol.Lane{Member: 0x10, Incarnation: 4}, protocol.Lane{Member: 0x10, Incarnation: 3}
 	f.fake.set(func(l *fakeLog) {
@@ -258,15 +245,6 @@ func TestStatusOfLanes(t *testing.T) {
 		},
 		SentBytes: 11, ReceivedBytes: 12, SparedBytes: 13, WholeGroups: 14, WholeBytes: 15, Missed: 16, Refused: 17,
 	}, f.view(testContext(t)).Instances[0].Lanes)
-	_, text = f.fetch(t, "/")
-	for _, want := range []string{
-		"Generation 2 of lanes", "commands can be accepted", "a change of members waits for the fence",
-		"11 bytes went by lanes from here and 12 came, signals spared 13, 14 groups with 15 bytes",
-		"16 were asked for, 17 proposals were refused",
-		"<code>10</code> (own)</td><td>4</td><td>6</td><td>7</td><td>8</td><td>40</td>",
-	} {
-		require.Contains(t, text, want)
-	}
 	_, metrics = f.fetch(t, "/metrics")
 	for want, n := range map[string]int{
 		"open": 1, "generation": 2, "accepting": 1, "fence": 1, "window_bytes": 1000, "accepted_number": 7,
@@ -286,8 +264,6 @@ func TestStatusOfEpochs(t *testing.T) {
 	require.Nil(t, f.view(testContext(t)).Instances[0].Epoch)
 	_, metrics := f.fetch(t, "/metrics")
 	require.NotContains(t, metrics, "braid_epoch_")
-	_, text := f.fetch(t, "/")
-	require.NotContains(t, text, "Epoch")
 
 	f.fake.set(func(l *fakeLog) {
 		l.amend = func(st *braid.Status) {
@@ -309,16 +285,6 @@ func TestStatusOfEpochs(t *testing.T) {
 			{Leader: "20", Last: 117, Decided: 110, Slots: 9, Skipped: 5, Ballot: 2, By: "30"}, {Leader: "40", Ballot: 3},
 		},
 	}, f.view(testContext(t)).Instances[0].Epoch)
-	_, text = f.fetch(t, "/")
-	for _, want := range []string{
-		"Epoch 7: slots 100 to 117, 3 members lead; banned:",
-		"<code class=\"bad\">30</code> until epoch 74, <b class=\"bad\">a change of members waits for the next epoch</b>",
-		"99 slots came into the log, 33 of them without a value",
-		"<code>10</code></td><td>103</td><td>116</td><td>9</td><td>2</td>\n<td></td>",
-		"<b class=\"bad\">2</b> of <code>30</code>", "<b class=\"bad\">3</b> of a member that is gone",
-	} {
-		require.Contains(t, text, want)
-	}
 	_, metrics = f.fetch(t, "/metrics")
 	for want, n := range map[string]int{
 		"epoch_number": 7, "epoch_leaders": 3, "epoch_banned": 1, "epoch_unsettled": 1, "epoch_slots_total": 99,

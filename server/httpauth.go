@@ -27,10 +27,15 @@ func (s *Server) forUsers(handler http.HandlerFunc) http.Handler {
 			return
 		}
 		s.refusals.logins.add(r.RemoteAddr, err)
-		w.Header().Set("WWW-Authenticate", `Basic realm="braid", charset="UTF-8"`)
+		if r.Header.Get(ownForm) == "" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="braid", charset="UTF-8"`)
+		}
 		http.Error(w, "auth is on: "+err.Error(), http.StatusUnauthorized)
 	})
 }
+
+// ownForm is the header by which the dashboard says that it asks for a password itself. Without it a browser does.
+const ownForm = "Braid-Page"
 
 func (s *Server) checkUser(r *http.Request) error {
 	if err := s.store.Rights().RequireAuth(withoutUser); err == nil {

@@ -41,7 +41,8 @@ var served = []struct {
 	{"GET /version", false, false},
 	{"GET /braid/status", false, true},
 	{"GET /braid/cluster", false, true},
-	{"GET /{$}", false, true},
+	{"GET /{$}", false, false},
+	{"GET /dash/", false, false},
 	{"GET /debug/vars", false, true},
 	{"/v3/", false, false}, // each call checks its user itself
 }

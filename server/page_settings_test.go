@@ -14,13 +14,14 @@ import (
 func TestSettingsInTheStatus(t *testing.T) {
 	var settings braid.Settings
 	require.NoError(t, json.Unmarshal([]byte(`{"quorums": "4/2", "relays": 2}`), &settings))
-	out, err := json.Marshal(page.View{Protocol: "iss", Settings: settings})
+	out, err := json.Marshal(page.New(&page.Facts{Log: braid.Status{Protocol: "iss", Settings: settings}}))
 	require.NoError(t, err)
 	var all map[string]any
 	require.NoError(t, json.Unmarshal(out, &all))
 	require.EqualValues(t, 2, all["relays"])
 	require.Equal(t, "4/2", all["quorums"])
-	out, err = json.Marshal(page.View{Protocol: "raft"})
+	require.Equal(t, map[string]any{"relays": "2", "quorums": "4/2"}, all["settings"], "apart from the facts")
+	out, err = json.Marshal(page.New(&page.Facts{Log: braid.Status{Protocol: "raft"}}))
 	require.NoError(t, err)
 	require.NotContains(t, string(out), "relays")
 }

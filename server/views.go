@@ -52,9 +52,3 @@ func (s *Server) measured() metrics.View {
 func (s *Server) serveStatusJSON(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, s.view(r.Context()))
 }
-
-func (s *Server) serveStatusPage(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	v := s.view(r.Context())
-	_ = page.Write(w, &v) // an error is the client's
-}

@@ -111,6 +111,7 @@ var layers = []layer{
 		"protocol", "internal/protocol", "internal/order", "internal/wal", "internal/check", "internal/erasure",
 		"internal/transport/netspec", "internal/vfs"}},
 	{folder: "bench/rivals", may: []string{"bench"}},
+	{folder: "test/browser"},
 	{folder: "test/kubernetes"},
 	{folder: "bench", may: []string{"", "internal/check", "internal/registry", "protocol", "internal/order",
 		"internal/sim/scale", "internal/transport/netspec", "internal/ports", "internal/member/damage"}},

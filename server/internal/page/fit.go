@@ -1,8 +1,6 @@
 package page
 
 import (
-	"math"
-	"strconv"
 	"time"
 
 	"github.com/braidlog/braid"
@@ -28,21 +26,6 @@ type Wish struct {
 	Reason    string            `json:"reason"`
 	TakesBack bool              `json:"takes_back,omitempty"`
 	Restores  bool              `json:"restores,omitempty"`
-}
-
-// Factor is the gain, for people.
-func (w *Wish) Factor() string {
-	return strconv.FormatFloat(math.Round(100*w.Gain)/100, 'f', -1, 64) + "×"
-}
-
-// Named is the name of a member, for people.
-func (v View) Named(id string) string {
-	for i := range v.Members {
-		if m := &v.Members[i]; m.ID == id && m.Name != "" {
-			return m.Name
-		}
-	}
-	return id
 }
 
 func viewFit(f *braid.FitStatus) Fit {

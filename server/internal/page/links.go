@@ -24,9 +24,6 @@ type Link struct {
 	ReceivedBytes int64 `json:"received_bytes"`
 }
 
-// For is how long it has been like that, for people.
-func (v *Link) For() string { return time.Since(v.Since).Round(time.Second).String() }
-
 // viewLink is the link to a member; nil: there is none.
 func viewLink(st *braid.Status, id braid.MemberID) *Link {
 	for i := range st.Links.Peers {
@@ -57,9 +54,6 @@ type Voters struct {
 	Reached int `json:"reached"`
 }
 
-// Few reports whether these are no majority.
-func (v Voters) Few() bool { return 2*v.Reached <= v.All }
-
 func viewVoters(st *braid.Status) (v Voters) {
 	for i := range st.Members {
 		m := &st.Members[i]
@@ -72,18 +66,4 @@ func viewVoters(st *braid.Status) (v Voters) {
 		}
 	}
 	return v
-}
-
-// Lonely reports whether this member has no links to a majority, and none to a leader. Then it is ready only by its
-// last messages or by a lease, and not for long.
-func (v View) Lonely() bool {
-	if !v.Voters.Few() {
-		return false
-	}
-	for _, m := range v.Members {
-		if m.ID == v.Leader && m.ID != v.ID {
-			return m.Link != nil && !m.Link.Up
-		}
-	}
-	return true
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"go.etcd.io/etcd/api/v3/version"
@@ -33,8 +34,9 @@ type View struct {
 	// Profile is the version of the settings that members share; 0: the log has none.
 	Profile uint64 `json:"profile"`
 	Order   string `json:"order"`
-	// Settings are the protocol's own. In JSON they are members of the view.
-	Settings braid.Settings `json:"-"`
+	// Settings are the protocol's own. In JSON they are members of the view, and Texts has them apart from the others.
+	Settings braid.Settings    `json:"-"`
+	Texts    map[string]string `json:"settings,omitempty"`
 	// Begun is the number of instances with which the cluster began, if they are merged.
 	Begun   int    `json:"begun_instances,omitempty"`
 	Applied uint64 `json:"applied_position"`
@@ -174,23 +176,6 @@ type Member struct {
 	Lacking       *bool   `json:"lacking,omitempty"`
 }
 
-// Silent reports whether the leader receives nothing from the member.
-func (v Member) Silent() bool { return v.Active != nil && !*v.Active }
-
-// Lacks reports whether large values are missing there, according to the leader.
-func (v Member) Lacks() bool { return v.Lacking != nil && *v.Lacking }
-
-// Cut is the number of fragments into which this member, as a leader, cuts new large values; 0: it
-// leads nothing.
-func (v View) Cut() uint8 {
-	for _, in := range v.Instances {
-		if in.K > 0 {
-			return in.K
-		}
-	}
-	return 0
-}
-
 func name(id braid.MemberID) string {
 	if id == 0 {
 		return ""
@@ -226,6 +211,7 @@ func New(f *Facts) View {
 		Protocol: st.Protocol, Tolerance: st.Tolerance, Profile: st.Profile.Version, Settings: st.Settings,
 		Order: st.Order, Next: viewSlot(st.Next), Fit: viewFit(&st.Fit),
 	}
+	v.Texts = maps.Collect(st.Settings.All())
 	if st.Order == braid.OrderNiagara {
 		v.Begun = st.Begun
 	}

@@ -1,0 +1,105 @@
+// The sentence about the cluster, and what is wrong with it.
+import {attr, byId, h, list, show, text} from "./dom.js"
+import {long, names, plural} from "./format.js"
+import {best, condition, instances, member, model, nameOf, now} from "./state.js"
+
+export function update() {
+  const {sentence, level} = health()
+  text(byId("sentence"), sentence)
+  attr(byId("dot"), "class", "dot " + level)
+  document.title = (level === "good" ? "" : level === "warn" ? "▲ " : "■ ") + "braid · " + sentence
+  fresh()
+  list(byId("banners"), banners(), b => b.key, () => h("div", {class: "banner"}), drawBanner)
+}
+
+function health() {
+  if (!model.members.length) return {sentence: model.failure ? "No answer" : "Asking the cluster…", level: "off"}
+  const voters = model.members.filter(m => roleOf(m) !== "learner" && roleOf(m) !== "joining")
+  const serving = model.members.filter(m => condition(m).word === "serves").length
+  const some = model.members.some(m => m.reached && m.status?.serving === "reads")
+  const none = model.members.every(m => !m.reached || m.status?.serving === "none")
+  const st = best()
+  const parts = [`${serving} of ${plural(model.members.length, "member")} serve${model.members.length === 1 ? "s" : ""}`]
+  if (some && !serving) parts[0] = "only reads are served"
+  if (st) parts.push(st.protocol, leaders(st))
+  let level = serving === model.members.length ? "good" : "warn"
+  if (none || some || 2 * (serving || 0) <= voters.length) level = "bad"
+  if (model.failure) { level = "off"; parts[0] = "Last seen: " + parts[0] }
+  return {sentence: parts.join(" · "), level}
+}
+
+export function roleOf(m) {
+  const st = best()
+  return st?.members?.find(x => x.id === m.id)?.role || ""
+}
+
+function leaders(st) {
+  const all = instances()
+  const who = [...new Set(all.flatMap(i => i.leaders))].map(nameOf).sort()
+  const without = all.filter(i => !i.leaders.length).length
+  if (without === all.length) return "no leader"
+  if (st.protocol === "iss") return `${names(who)} lead${who.length === 1 ? "s" : ""} segments`
+  const what = all.length > 1 ? ` ${all.length - without} instances` : ""
+  return `${names(who)} lead${who.length === 1 ? "s" : ""}${what}${without ? `, ${without} without a leader` : ""}`
+}
+
+let failing = 0
+
+function fresh() {
+  const node = byId("fresh")
+  if (model.failure && !failing) failing = model.reached || Date.now()
+  if (!model.failure) failing = 0
+  const age = failing ? (Date.now() - failing) / 1000 : 0
+  text(node, !model.reached ? "" : failing ? `no answer for ${long(age)}` : "live")
+  attr(node, "class", "fresh " + (failing ? "late" : "live"))
+}
+
+// banners are what needs attention: {key, level, title, text, links}.
+function banners() {
+  const out = []
+  if (model.failure && Date.now() - failing > 1500) out.push(gone())
+  const remedies = new Map()
+  for (const m of model.members) {
+    for (const r of (m.reached && m.status?.remedies) || []) {
+      const key = r.alarm + r.member
+      if (!remedies.has(key) || r.member === m.id) remedies.set(key, r) // the member itself knows best
+    }
+  }
+  for (const [key, r] of remedies) {
+    out.push({key: "alarm" + key, level: "bad", title: `Alarm ${r.alarm} of ${nameOf(r.member)}`, text: r.remedy})
+  }
+  for (const m of model.members) {
+    const st = m.reached && m.status
+    if (!st) continue
+    if (st.serving === "none" && condition(m).word === "serves nothing" && st.why) {
+      out.push({key: "none" + m.id, level: "warn", title: `${m.name} serves nothing`, text: st.why})
+    }
+    for (const what of [st.bodies?.failing, st.disk?.failing]) {
+      if (what) out.push({key: "disk" + m.id + what, level: "bad", title: m.name, text: what})
+    }
+  }
+  if (model.up?.last_error) out.push({key: "up", level: "bad", title: "It failed", text: model.up.last_error})
+  return out
+}
+
+function gone() {
+  const self = member(model.self), others = model.up ? [] : model.members.filter(m => m.id !== model.self)
+  const links = others.flatMap(m => (m.status || self?.status)?.members?.find(x => x.id === m.id)?.client_urls?.slice(0, 1)
+    .map(url => ({name: m.name, url})) || [])
+  const who = model.up ? "The cluster does not answer" : `${self ? self.name : "The member"} does not answer`
+  const why = model.failure === "no answer" ? "" : model.failure + ". "
+  return {key: "gone", level: "bad", title: who, links,
+    text: `${why}This page keeps trying${links.length ? ". The dashboards of the other members:" : "."}`}
+}
+
+function drawBanner(node, b) {
+  attr(node, "class", "banner " + b.level)
+  const content = JSON.stringify(b)
+  if (node.content === content) return
+  node.content = content
+  node.replaceChildren(h("b", {}, b.title), " ", h("span", {}, b.text), ...(b.links || []).filter(l => /^https?:\/\//.test(l.url))
+    .flatMap(l => [" ", h("a", {href: l.url}, l.name)]))
+}
+
+// ago says how long ago a member's time in seconds is.
+export const ago = at => long(now() - at)
