@@ -78,7 +78,7 @@ exit codes of etcdctl and etcdutl.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.Version = version
+	root.Version = braid.Version
 	root.SetVersionTemplate("braid {{.Version}}\n")
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)

@@ -184,7 +184,7 @@ func TestUnknownCommandsOfOthers(t *testing.T) {
 func TestVersionFlag(t *testing.T) {
 	stdout, _, code := call("--version")
 	require.Zero(t, code)
-	require.Equal(t, "braid "+version+"\n", stdout)
+	require.Equal(t, "braid "+braid.Version+"\n", stdout)
 }
 
 func TestCompletion(t *testing.T) {
