@@ -111,3 +111,19 @@ func (p *page) click(selector string) error {
 func eval[T any](p *page, expression string) (T, error) {
 	return chromedp.Run(p.ctx, chromedp.Evaluate[T](expression))
 }
+
+// Expressions for await.
+const loaded = `/ [1-9][\d.]*\s?k?\/s writes|: [1-9][\d.]*\s?k?\/s writes/.test(document.querySelector("#loading").textContent)`
+
+// shows is true once an element of a CSS selector has a text.
+func shows(selector, text string) string {
+	return fmt.Sprintf(`(document.querySelector(%q)?.textContent || "").includes(%q)`, selector, text)
+}
+
+// serving is true once n members serve, and one leads.
+func serving(n int) string {
+	return fmt.Sprintf(`/^%d of \d members? serves?.* leads?/.test(document.querySelector("#sentence").textContent)`, n)
+}
+
+// press presses keys.
+func (p *page) press(keys string) error { return chromedp.Do(p.ctx, chromedp.KeyEvent(keys)) }

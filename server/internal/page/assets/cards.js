@@ -1,7 +1,7 @@
 // A card for each member: its log, what it does now, and its controls.
 import {attr, byId, h, list, show, text} from "./dom.js"
 import {bytes, cores, count, join, millis, plural, si} from "./format.js"
-import {colorOf, condition, control, model, now} from "./state.js"
+import {colorOf, condition, control, leads, model, now} from "./state.js"
 import {legend, logBar, setBar, windowOf} from "./logbar.js"
 import {roleText} from "./picture.js"
 import {buttons, updateButtons} from "./controls.js"
@@ -58,6 +58,8 @@ function build(m) {
 
 function fill(card, m, tops) {
   const p = card.parts, c = condition(m), st = m.status
+  attr(card, "data-member", m.name)
+  attr(card, "data-leads", m.reached && leads(m.id).length > 0)
   attr(card, "class", `card c${colorOf(m.id) % 9} ${c.level}${m.reached ? "" : " away"}`)
   text(p.name, m.name)
   text(p.role, roleText(m))

@@ -80,7 +80,7 @@ export function start() {
   })
   error = h("p", {class: "error", role: "alert", hidden: true})
   const switching = h("form", {onsubmit: e => { e.preventDefault(); changeProtocol() }}, field("Protocol", form.protocol), form.change, form.changing)
-  const load = h("form", {onsubmit: e => { e.preventDefault(); changeLoad() }}, field("Clients", form.clients), field("Value", form.size),
+  const load = h("form", {id: "load-form", onsubmit: e => { e.preventDefault(); changeLoad() }}, field("Clients", form.clients), field("Value", form.size),
     field("Reads", form.reads), form.load, form.loading)
   byId("controls").append(switching, load, error)
 }
