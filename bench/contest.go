@@ -35,7 +35,7 @@ func RunLogContest(ctx context.Context, contestants []LogConfig, rounds int) (*L
 			return nil, err
 		}
 	}
-	runs, err := alternate(ctx, len(contestants), rounds, func(ctx context.Context, i int) (*LogResult, error) {
+	runs, err := Alternate(ctx, len(contestants), rounds, func(ctx context.Context, i int) (*LogResult, error) {
 		return RunLog(ctx, contestants[i])
 	})
 	c := &LogContest{}
@@ -56,8 +56,8 @@ func RunLogContest(ctx context.Context, contestants []LogConfig, rounds int) (*L
 	return c, err
 }
 
-// alternate runs n contestants in rounds and returns their results by contestant.
-func alternate[T any](ctx context.Context, n, rounds int, run func(context.Context, int) (T, error)) ([][]T, error) {
+// Alternate runs n contestants in rounds and returns their results by contestant.
+func Alternate[T any](ctx context.Context, n, rounds int, run func(context.Context, int) (T, error)) ([][]T, error) {
 	results := make([][]T, n)
 	for round := range rounds {
 		for k := range n {

@@ -131,7 +131,7 @@ func (c *CurveConfig) run(ctx context.Context,
 			break
 		}
 		var runs [][]*LogResult
-		runs, err = alternate(ctx, len(who), c.Rounds, func(ctx context.Context, k int) (*LogResult, error) {
+		runs, err = Alternate(ctx, len(who), c.Rounds, func(ctx context.Context, k int) (*LogResult, error) {
 			return run(ctx, c.at(who[k], rates[k]))
 		})
 		for k, of := range runs {

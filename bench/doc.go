@@ -12,6 +12,7 @@
 //	braid.go       the contestants: braid …
 //	rival.go       … and other libraries, in the process of a program of their own (module bench/rivals)
 //	kinds.go       the servers that are started as processes, and runs on them
+//	servers.go     a cluster of such processes (process.go), whose members can be killed and started again
 //	kv*.go         load on etcd v3 endpoints, and clusters of server processes for it
 //	watch*.go      puts under many watches, whose events are compared with the puts
 //	kubernetes*.go load like that of Kubernetes

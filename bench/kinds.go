@@ -74,8 +74,8 @@ func (c *Contest) validate() error {
 	return nil
 }
 
-// validateEtcd is validate for loads that need etcd's API.
-func (c *Contest) validateEtcd() error {
+// ValidateEtcd is validate for loads that need etcd's API.
+func (c *Contest) ValidateEtcd() error {
 	errs := []error{c.validate()}
 	for _, s := range c.Servers {
 		if serverKinds[s].API != EtcdAPI {
@@ -85,8 +85,8 @@ func (c *Contest) validateEtcd() error {
 	return errors.Join(errs...)
 }
 
-// with starts a cluster with further flags, runs a load on it and stops it.
-func (c *Contest) with(ctx context.Context, name string, flags []string, load func(*Servers) error) error {
+// With starts a cluster with further flags, runs a load on it and stops it.
+func (c *Contest) With(ctx context.Context, name string, flags []string, load func(*Servers) error) error {
 	dir, err := os.MkdirTemp(c.Dir, name+"-")
 	if err != nil {
 		return fmt.Errorf("data directory: %w", err)

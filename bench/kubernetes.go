@@ -62,7 +62,7 @@ func (c *KubernetesConfig) Validate() error {
 	case c.ListEvery <= 0 || c.Duration <= 0 || c.Warmup <= 0:
 		return errors.New("the time between lists, the duration and the warm-up must be positive")
 	}
-	return c.validateEtcd()
+	return c.ValidateEtcd()
 }
 
 // RunKubernetes runs the servers in rounds. When ctx ends, or a run fails, the result is of the runs before, nil if
@@ -71,7 +71,7 @@ func RunKubernetes(ctx context.Context, c KubernetesConfig) (*KubernetesContest,
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	runs, err := alternate(ctx, len(c.Servers), c.Rounds, func(ctx context.Context, i int) (*KubernetesResult, error) {
+	runs, err := Alternate(ctx, len(c.Servers), c.Rounds, func(ctx context.Context, i int) (*KubernetesResult, error) {
 		return c.runOne(ctx, c.Servers[i])
 	})
 	return newKubernetesContest(&c, runs), err
@@ -79,7 +79,7 @@ func RunKubernetes(ctx context.Context, c KubernetesConfig) (*KubernetesContest,
 
 // runOne starts a cluster, loads it and stops it.
 func (c *KubernetesConfig) runOne(ctx context.Context, name string) (out *KubernetesResult, err error) {
-	err = c.with(ctx, name, largeQuota, func(servers *Servers) error {
+	err = c.With(ctx, name, largeQuota, func(servers *Servers) error {
 		r := &kubernetesRun{KubernetesConfig: c, name: name, servers: servers, origin: time.Now()}
 		defer func() {
 			for _, t := range r.targets {

@@ -70,7 +70,7 @@ func RunKVContest(ctx context.Context, c KVContestConfig) (*KVContest, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	runs, err := alternate(ctx, len(c.Servers), c.Rounds, func(ctx context.Context, i int) (*KVResult, error) {
+	runs, err := Alternate(ctx, len(c.Servers), c.Rounds, func(ctx context.Context, i int) (*KVResult, error) {
 		return c.runOne(ctx, c.Servers[i])
 	})
 	out := &KVContest{}
@@ -98,7 +98,7 @@ func (c *KVContestConfig) runOne(ctx context.Context, name string) (r *KVResult,
 	if c.Net != "" {
 		flags = append(flags, "--net", c.Net)
 	}
-	err = c.with(ctx, name, flags, func(servers *Servers) error {
+	err = c.With(ctx, name, flags, func(servers *Servers) error {
 		load := c.Load
 		load.Protocol, load.Endpoints, load.Servers, load.API = name, servers.Endpoints, servers.PIDs, kind.API
 		load.RemoveKeys = false // they are removed with the cluster

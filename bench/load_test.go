@@ -293,7 +293,7 @@ func TestLogConfigValidate(t *testing.T) {
 
 func TestRoundsAlternate(t *testing.T) {
 	var order []int
-	results, err := alternate(context.Background(), 3, 3, func(_ context.Context, i int) (int, error) {
+	results, err := Alternate(context.Background(), 3, 3, func(_ context.Context, i int) (int, error) {
 		order = append(order, i)
 		return 10*i + len(order), nil
 	})

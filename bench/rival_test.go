@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+	case parentProcess:
+		runParent()
 	default:
 		fmt.Println(does)
 		fmt.Fprintln(os.Stderr, "a complaint")

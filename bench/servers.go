@@ -2,13 +2,12 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
+	"sync"
 	"time"
 
 	"github.com/braidlog/braid/internal/ports"
@@ -33,10 +32,7 @@ type ServerKind struct {
 type Servers struct {
 	Endpoints []string
 	PIDs      []int
-	logs      []string
-	exits     []chan error // of each process, closed after it ended
-	procs     []*os.Process
-	release   chan struct{}
+	members   []*Process
 }
 
 // StartServers starts a cluster of processes of an executable and waits until it has a leader. The directory must be
@@ -46,31 +42,26 @@ func StartServers(ctx context.Context, executable string, kind ServerKind, nodes
 	if err != nil {
 		return nil, err
 	}
-	s := &Servers{release: make(chan struct{})}
+	s := &Servers{}
 	var peers []string
 	for i := range nodes {
 		s.Endpoints = append(s.Endpoints, fmt.Sprintf("127.0.0.1:%d", free[i]))
 		peers = append(peers, fmt.Sprintf("m%d=http://127.0.0.1:%d", i+1, free[nodes+i]))
 	}
-	started := make(chan error)
-	go s.hold(func() error {
-		for i := range nodes {
-			_, peerURL, _ := strings.Cut(peers[i], "=")
-			args := append(append([]string(nil), kind.Args...),
-				"--name", fmt.Sprintf("m%d", i+1), "--data-dir", filepath.Join(dir, fmt.Sprintf("m%d", i+1)),
-				"--listen-client-urls", "http://"+s.Endpoints[i], "--advertise-client-urls", "http://"+s.Endpoints[i],
-				"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
-				"--initial-cluster", strings.Join(peers, ","), "--initial-cluster-token", "bench")
-			args = append(args, kind.Flags...)
-			if err := s.startOne(executable, args, filepath.Join(dir, fmt.Sprintf("m%d.log", i+1))); err != nil {
-				return err
-			}
+	for i := range nodes {
+		_, peerURL, _ := strings.Cut(peers[i], "=")
+		args := append(append([]string(nil), kind.Args...),
+			"--name", fmt.Sprintf("m%d", i+1), "--data-dir", filepath.Join(dir, fmt.Sprintf("m%d", i+1)),
+			"--listen-client-urls", "http://"+s.Endpoints[i], "--advertise-client-urls", "http://"+s.Endpoints[i],
+			"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
+			"--initial-cluster", strings.Join(peers, ","), "--initial-cluster-token", "bench")
+		args = append(args, kind.Flags...)
+		p, err := StartProcess(executable, args, filepath.Join(dir, fmt.Sprintf("m%d.log", i+1)))
+		if err != nil {
+			s.Stop()
+			return nil, fmt.Errorf("starting %s: %w", kind.Name, err)
 		}
-		return nil
-	}, started)
-	if err := <-started; err != nil {
-		s.Stop()
-		return nil, fmt.Errorf("starting %s: %w", kind.Name, err)
+		s.members, s.PIDs = append(s.members, p), append(s.PIDs, p.PID())
 	}
 	if err := awaitServers(ctx, kind.API, s.Endpoints, s.failed); err != nil {
 		s.Stop()
@@ -79,80 +70,62 @@ func StartServers(ctx context.Context, executable string, kind ServerKind, nodes
 	return s, nil
 }
 
-// hold starts the processes and keeps its thread: their parent-death signal is bound to that.
-func (s *Servers) hold(start func() error, started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	started <- start()
-	<-s.release
-}
-
-func (s *Servers) startOne(executable string, args []string, log string) error {
-	out, err := os.Create(log)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = out.Close() }() // the process has its own copy
-	cmd := exec.Command(executable, args...)
-	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = endWithParent()
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	exit := make(chan error, 1)
-	go func() { exit <- cmd.Wait(); close(exit) }()
-	s.procs = append(s.procs, cmd.Process)
-	s.PIDs = append(s.PIDs, cmd.Process.Pid)
-	s.exits = append(s.exits, exit)
-	s.logs = append(s.logs, log)
-	return nil
-}
-
 // failed returns an error with the end of its log if a process has ended.
 func (s *Servers) failed() error {
-	for i, exit := range s.exits {
-		select {
-		case err := <-exit:
-			return fmt.Errorf("member %d ended (%v): %s", i+1, err, lastLines(s.logs[i]))
-		default:
+	for i, p := range s.members {
+		if err := p.Failed(); err != nil {
+			return fmt.Errorf("member %d %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-// lastLines returns the end of a file.
-func lastLines(path string) string {
-	data, _ := os.ReadFile(path)
-	return lastOf(data)
+// Leader returns the index of the member that leads, -1 if none is known or a member does not answer.
+func (s *Servers) Leader(ctx context.Context) int {
+	c, err := probe(ctx, EtcdAPI, s.Endpoints, nil)
+	if err != nil {
+		return -1
+	}
+	return c.leader
 }
 
-// lastOf returns the end of a process's output.
-func lastOf(data []byte) string {
-	if len(data) > 1000 {
-		data = data[len(data)-1000:]
+// Kill ends a member's process at once, as a crash does, and waits for its end.
+func (s *Servers) Kill(member int) { s.members[member].Kill() }
+
+// Restart starts the process of a member that was killed, and returns without waiting for the member to serve.
+func (s *Servers) Restart(member int) error {
+	if err := s.members[member].Restart(); err != nil {
+		return fmt.Errorf("member %d: %w", member+1, err)
 	}
-	return strings.TrimSpace(string(data))
+	s.PIDs[member] = s.members[member].PID()
+	return nil
+}
+
+// Ready waits until every member serves and knows a leader, at most half a minute.
+func (s *Servers) Ready(ctx context.Context) error {
+	return awaitServers(ctx, EtcdAPI, s.Endpoints, s.failed)
 }
 
 // Stop ends all processes: gracefully, and after ten seconds by force.
 func (s *Servers) Stop() {
-	defer close(s.release)
-	for _, p := range s.procs {
-		_ = p.Signal(syscall.SIGTERM)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, p := range s.members {
+		all.Go(func() { p.Stop(ctx) })
 	}
-	limit := time.NewTimer(10 * time.Second)
-	defer limit.Stop()
-	expired := false
-	for i, exit := range s.exits {
-		if !expired {
-			select {
-			case <-exit:
-				continue
-			case <-limit.C:
-				expired = true
-			}
+	all.Wait()
+}
+
+// CopyLogs copies the logs of all members to a folder.
+func (s *Servers) CopyLogs(dir string) error {
+	var errs []error
+	for _, p := range s.members {
+		said, err := os.ReadFile(p.log)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, filepath.Base(p.log)), said, 0o600)
 		}
-		_ = s.procs[i].Kill()
-		<-exit
+		errs = append(errs, err)
 	}
+	return errors.Join(errs...)
 }

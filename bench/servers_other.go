@@ -4,5 +4,5 @@ package bench
 
 import "syscall"
 
-// endWithParent shields a started process from a terminal's interrupt.
-func endWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// EndWithParent shields a started process from a terminal's interrupt.
+func EndWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -51,7 +51,7 @@ func (c *WatchConfig) Validate() error {
 		return fmt.Errorf("duration %v: must be positive", c.Duration)
 	}
 	load := c.load()
-	return errors.Join(c.validateEtcd(), load.Validate())
+	return errors.Join(c.ValidateEtcd(), load.Validate())
 }
 
 // load returns the puts of a phase, without endpoints.
@@ -69,7 +69,7 @@ func RunWatch(ctx context.Context, c WatchConfig) (*WatchContest, error) {
 		return nil, err
 	}
 	made := make([]int, len(c.Servers))
-	runs, err := alternate(ctx, len(c.Servers), c.Rounds, func(ctx context.Context, i int) (*WatchResult, error) {
+	runs, err := Alternate(ctx, len(c.Servers), c.Rounds, func(ctx context.Context, i int) (*WatchResult, error) {
 		made[i]++
 		return c.runOne(ctx, c.Servers[i], made[i]-1)
 	})
@@ -89,7 +89,7 @@ type watchRun struct {
 
 func (c *WatchConfig) runOne(ctx context.Context, name string, round int) (*WatchResult, error) {
 	r := &watchRun{WatchConfig: c, name: name, out: &WatchResult{Protocol: name, Nodes: c.Nodes}}
-	err := c.with(ctx, name, largeQuota, func(servers *Servers) error {
+	err := c.With(ctx, name, largeQuota, func(servers *Servers) error {
 		r.servers = servers
 		for _, e := range servers.Endpoints {
 			t, err := newTarget(EtcdAPI, e, nil)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -83,6 +84,24 @@ func TestServersThatCannotStart(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "m1"), []byte("a file in the way"), 0o600))
 	_, err := bench.StartServers(t.Context(), os.Args[0], etcdKind, 1, dir)
 	require.ErrorContains(t, err, "member 1 ended")
+}
+
+// A member that was killed returns with its data.
+func TestMembersAreKilledAndStartedAgain(t *testing.T) {
+	s := startEtcd(t, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	member := s.Leader(ctx)
+	require.GreaterOrEqual(t, member, 0)
+	before := s.PIDs[member]
+	s.Kill(member)
+	require.Equal(t, -1, s.Leader(ctx), "a member does not answer")
+	require.NoError(t, s.Restart(member))
+	require.NotEqual(t, before, s.PIDs[member])
+	require.NoError(t, s.Ready(ctx))
+	dir := t.TempDir()
+	require.NoError(t, s.CopyLogs(dir))
+	require.FileExists(t, filepath.Join(dir, "m3.log"))
 }
 
 // The keys of a run are removed even if it fails, and no others are.
