@@ -112,6 +112,7 @@ var layers = []layer{
 		"internal/transport/netspec", "internal/vfs"}},
 	{folder: "bench/rivals", may: []string{"bench"}},
 	{folder: "test/browser"},
+	{folder: "test/kubernetes/apiserver", may: []string{"bench"}},
 	{folder: "test/kubernetes"},
 	{folder: "bench", may: []string{"", "internal/check", "internal/registry", "protocol", "internal/order",
 		"internal/sim/scale", "internal/transport/netspec", "internal/ports", "internal/member/damage"}},

@@ -12,7 +12,7 @@
 //   - result.go counts them.
 //   - imports_test.go imports what is run, so that go.mod and go.sum are complete.
 //
-// Folder apiserver runs kube-apiserver itself, and is a module of its own, too.
+// Folder apiserver runs kube-apiserver and kube-controller-manager themselves, and is a module of its own, too.
 //
 // It is a module of its own, so that braid does not require Kubernetes. It imports nothing of braid: braid requires
 // etcd's server as it is.

@@ -1,13 +1,25 @@
-// Command apiserver runs Kubernetes' kube-apiserver, built from its Go module, on a cluster of braid:
+// Command apiserver runs Kubernetes' kube-apiserver and kube-controller-manager, built from their Go module, on
+// clusters of braid and of etcd, in rounds that alternate. In each, clients write while members of the store are killed
+// and started again; then it says what was lost, how long writes paused, and what the controller manager did:
 //
-//	go -C test/kubernetes/apiserver run . --protocol iss --nodes 3
+//	go -C test/kubernetes/apiserver run . --protocol raft,iss,etcd
+//	go -C test/kubernetes/apiserver run . --protocol iss --serve
 //
-// It builds both, starts them on this machine, prints how to reach them, and runs until it is interrupted. The first
-// build of kube-apiserver takes minutes.
+// It builds all programs, runs them on this machine, and ends them with itself, even if it is killed. The first build
+// takes minutes. With --serve it prints how to reach kube-apiserver, and runs without load until it is interrupted.
 //
-//   - main.go builds, starts and stops.
-//   - keys.go makes what kube-apiserver asks for: a key for service accounts, and a token for an administrator.
+//   - main.go has the flags.
+//   - programs.go builds.
+//   - parent.go ends the program with the go command that runs it.
+//   - contest.go runs the rounds: start, load with kills, checks.
+//   - plane.go starts both programs of Kubernetes, and keys.go makes what they ask for.
+//   - client.go sends requests to kube-apiserver, and object.go has what they contain.
+//   - load.go writes ConfigMaps, and watch.go watches them.
+//   - history.go compares what was written with what is there and with the events. store.go reads the store itself.
+//   - kills.go kills members of the store.
+//   - controllers.go gives the controller manager work.
+//   - result.go has the figures, as JSON and as a table.
 //
-// It is a module of its own. go.mod replaces modules that Kubernetes keeps in its own repository by the published ones
-// of the same version, and etcd's package embed by the one that starts braid (../etcdserver).
+// It is a module of its own, because folder kube is one: that requires Kubernetes, which braid does not. Clusters and
+// rounds are those of braid's package bench.
 package main
