@@ -28,13 +28,12 @@ func openJournal(otherwise io.Writer) (*journalWriter, error) {
 	return &journalWriter{journal.Send, otherwise}, nil
 }
 
-// levelOf finds the level of a line: slog's in text and JSON, zap's in text and JSON.
-var levelOf = regexp.MustCompile(`^(?:time=\S+ level=|\{(?:"time":"[^"]*",)?"level":"|\S+\t)([A-Za-z]+)`)
+// levelOf finds the level of a line, in text and JSON.
+var levelOf = regexp.MustCompile(`^(?:time=\S+ level=|\{"time":"[^"]*","level":")([A-Za-z]+)`)
 
 // priorities are those of levels. Others, as those between two levels, are informational.
 var priorities = map[string]journal.Priority{"debug": journal.PriDebug, "info": journal.PriInfo,
-	"warn": journal.PriWarning, "error": journal.PriErr, "dpanic": journal.PriCrit, "panic": journal.PriCrit,
-	"fatal": journal.PriCrit}
+	"warn": journal.PriWarning, "error": journal.PriErr}
 
 // Write implements io.Writer.
 func (j *journalWriter) Write(line []byte) (int, error) {

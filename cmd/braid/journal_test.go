@@ -11,9 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/server"
 )
 
-// TestLinesHaveTheirPriorityInTheJournal with both loggers, in both formats.
+// TestLinesHaveTheirPriorityInTheJournal of both loggers, in both formats.
 func TestLinesHaveTheirPriorityInTheJournal(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		sent := map[string]journal.Priority{}
@@ -28,7 +29,8 @@ func TestLinesHaveTheirPriorityInTheJournal(t *testing.T) {
 			return nil
 		}}
 		s := &settings.Settings{Output: settings.Output{LogLevel: "debug", LogFormat: format}}
-		logger, etcds := newLogger(s, j), newZapLogger(s, j)
+		logger := newLogger(s, j)
+		etcds := server.ZapLogger(logger)
 		logger.Debug("first")
 		logger.Info("second", "level", "error")
 		logger.Warn("third")
