@@ -482,8 +482,8 @@ type Status struct {
 	Epoch *EpochStatus
 }
 
-// BallotText is the term as ballots are written, NUMBER.SLOT: the number of ballots that were taken one after the other,
-// and the slot of the member that leads by it. It is "" if the term is no ballot.
+// BallotText is the term as ballots are written, NUMBER.SLOT: the number of ballots that were taken one after the
+// other, and the slot of the member that leads by it. It is "" if the term is no ballot.
 func (s *Status) BallotText() string {
 	if !s.Ballot {
 		return ""

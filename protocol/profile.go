@@ -36,6 +36,9 @@ func (p *Profile) Equal(o *Profile) bool {
 	return p.Version == o.Version && p.Core == o.Core && p.Values == o.Values
 }
 
+// Differences says for people how the values differ from those of the profile before; see [setting.Differences].
+func (p *Profile) Differences(before *Profile) string { return setting.Differences(before.Values, p.Values) }
+
 // Had reports whether a profile is this one, or one of those before.
 func (p *Profile) Had(o *Profile) bool {
 	return p.Equal(o) || slices.ContainsFunc(p.Earlier, func(e Profile) bool { return e.Equal(o) })

@@ -24,8 +24,8 @@ func BenchmarkSample(b *testing.B) {
 	}
 }
 
-// BenchmarkWatchers is the cost of a second with five watchers of five members, all of whose processor time counts, that
-// of the watchers too. All run in one process: the watched member has a part of it.
+// BenchmarkWatchers is the cost of a second with five watchers of five members. All run in one process, so its
+// processor time is that of all members and of the watchers: the watched member has a part of it.
 func BenchmarkWatchers(b *testing.B) {
 	c := startReal(b, 5)
 	s := c.servers[c.leader()]

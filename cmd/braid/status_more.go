@@ -47,7 +47,8 @@ func printRates(w io.Writer, members []status.Member) {
 	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Rates != nil || m.Braid != "" }) {
 		return
 	}
-	fmt.Fprintln(w, "\nMEMBER\tVERSION\tPROTOCOL\tWRITES/S\tP99\tREADS/S\tP99\tFAILED/S\tSENT/S\tRECEIVED/S\tCPU\tMEMORY\tQUOTA")
+	fmt.Fprintln(w, "\nMEMBER\tVERSION\tPROTOCOL\tWRITES/S\tP99\tREADS/S\tP99\tFAILED/S"+
+		"\tSENT/S\tRECEIVED/S\tCPU\tMEMORY\tQUOTA")
 	for _, m := range members {
 		if m.ID == "" {
 			continue

@@ -58,7 +58,9 @@ func TestRolesInTheWordsOfTheProtocol(t *testing.T) {
 // Why members do not answer all requests, and the remedies of alarms, are told once each.
 func TestReasonsOfMembers(t *testing.T) {
 	remedy := status.Remedy{Alarm: "NOSPACE", Member: "1", Remedy: "Free space."}
-	one := status.Member{Name: "m1", ID: "1", Ready: true, Serving: "reads", Why: "the alarm", Remedies: []status.Remedy{remedy}}
+	one := status.Member{Name: "m1", ID: "1", Ready: true, Serving: "reads", Why: "the alarm",
+		Remedies: []status.Remedy{remedy}}
 	two := status.Member{Name: "m2", ID: "2", Ready: true, Serving: "all", Remedies: []status.Remedy{remedy}}
-	require.Equal(t, []string{"m1 answers reads only: the alarm", "NOSPACE: Free space."}, table(t, "reads only", one, two))
+	require.Equal(t, []string{"m1 answers reads only: the alarm", "NOSPACE: Free space."},
+		table(t, "reads only", one, two))
 }

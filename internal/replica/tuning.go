@@ -66,7 +66,7 @@ func (r *Replica) tune(p *protocol.Profile) {
 		r.logOverruled(next)
 	} else {
 		r.log.Info("the settings are changed", "event", "settings", "profile", p.Version,
-			"changed", p.Values.Differences(before.profile.Values))
+			"changed", p.Differences(&before.profile))
 	}
 	r.inUse.Store(next)
 	r.operations.tune(next)

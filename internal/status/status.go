@@ -2,7 +2,8 @@
 // Status call of any other server of the etcd API.
 //
 // It depends on no version of braid, so it also reads members of other versions. status.go asks all members,
-// member.go one, cluster.go asks one for the events and rates of all, socket.go is for sockets of Unix, own.go finds the settings in an answer.
+// member.go one, cluster.go asks one for the events and rates of all, socket.go is for sockets of Unix, own.go finds
+// the settings in an answer.
 package status
 
 import (

@@ -105,9 +105,9 @@ func (v Values) with(name, text string) Values {
 	return Values{out.String()}
 }
 
-// Differences says for people how the values differ from those before: NAME=TEXT (was TEXT) each, "default" where a
+// Differences says for people how values differ from those before: NAME=TEXT (was TEXT) each, "default" where a
 // setting has no text.
-func (v Values) Differences(before Values) string {
+func Differences(before, v Values) string {
 	var out []string
 	for n, t := range v.All() {
 		if was, had := before.Get(n); was != t || !had {
