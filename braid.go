@@ -445,7 +445,8 @@ type ReadOptions struct {
 	Local bool
 	// Stale: the read may miss what was acknowledged (with Barrier: accepted) less than this before it. Reads with it are
 	// confirmed, as others are, only when the last one that was is older; so with Stale a follower serves many reads
-	// for one round trip to the leader. It relies on no clock of another member. 0: the read misses nothing.
+	// for one round trip to the leader. It relies on no clock of another member, and time in which the host sleeps
+	// counts on Linux and macOS. 0: the read misses nothing.
 	Stale time.Duration
 	// Timeout is how long Read waits at most, not counting what it waits for After; 0: as long as [Node.ReadBarrier].
 	// It costs less than a context with a deadline, and comes some milliseconds late.

@@ -4,34 +4,36 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/braidlog/braid/internal/sys"
 )
 
-// freshness is how recent the state of this member certainly is. All times are of this member's monotonic clock, so
-// nothing is assumed about the clocks of others.
+// freshness is how recent the state of this member certainly is. All times are of sys.Steady, so nothing is assumed
+// about the clocks of others, and the time in which the host sleeps counts where the system tells it.
 type freshness struct {
 	// plain and barrier are when the latest reads with ReadOptions.Stale that were confirmed began, without and with
 	// ReadOptions.Barrier; nil: none was.
-	plain, barrier atomic.Pointer[time.Time]
+	plain, barrier atomic.Pointer[time.Duration]
 }
 
 // covers reports whether the state has everything that was acknowledged that long before now.
-func (f *freshness) covers(now time.Time, stale time.Duration, barrier bool) bool {
-	within := func(p *atomic.Pointer[time.Time]) bool {
+func (f *freshness) covers(now, stale time.Duration, barrier bool) bool {
+	within := func(p *atomic.Pointer[time.Duration]) bool {
 		began := p.Load()
-		return began != nil && now.Sub(*began) <= stale
+		return began != nil && now-*began <= stale
 	}
 	return within(&f.barrier) || !barrier && within(&f.plain)
 }
 
 // confirm notes that a read that began then was confirmed, and is applied here.
-func (f *freshness) confirm(began time.Time, barrier bool) {
+func (f *freshness) confirm(began time.Duration, barrier bool) {
 	p := &f.plain
 	if barrier {
 		p = &f.barrier
 	}
 	for {
 		latest := p.Load()
-		if latest != nil && !began.After(*latest) || p.CompareAndSwap(latest, &began) {
+		if latest != nil && began <= *latest || p.CompareAndSwap(latest, &began) {
 			return
 		}
 	}
@@ -39,7 +41,7 @@ func (f *freshness) confirm(began time.Time, barrier bool) {
 
 // readStale is Read with ReadOptions.Stale.
 func (n *Node) readStale(ctx context.Context, o *ReadOptions) error {
-	began := time.Now()
+	began := sys.Steady()
 	if n.fresh.covers(began, o.Stale, o.Barrier) {
 		return nil
 	}

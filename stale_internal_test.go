@@ -10,7 +10,7 @@ import (
 // TestFreshness: a read says how fresh the state was when it began, however late it ended.
 func TestFreshness(t *testing.T) {
 	var f freshness
-	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	at := func(s int) time.Duration { return time.Duration(s) * time.Second }
 	covers := func(now, stale int, barrier bool) bool {
 		return f.covers(at(now), time.Duration(stale)*time.Second, barrier)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/store"
+	"github.com/braidlog/braid/internal/sys"
 	"github.com/braidlog/braid/server/internal/metrics"
 )
 
@@ -40,14 +41,13 @@ const earlyFor = 4 * time.Second
 type freshness struct {
 	barrier func(context.Context) error
 	limit   time.Duration
-	base    time.Time
-	// began is when the newest barrier began that was passed, since base; negative: none was.
+	// began is when the newest barrier began that was passed, by sys.Steady: a host may sleep. Negative: none was.
 	began    atomic.Int64
 	renewing atomic.Bool // a barrier is in progress in the background
 }
 
 func newFreshness(barrier func(context.Context) error, limit time.Duration) *freshness {
-	f := &freshness{barrier: barrier, limit: limit, base: time.Now()}
+	f := &freshness{barrier: barrier, limit: limit}
 	f.began.Store(-1)
 	return f
 }
@@ -58,7 +58,7 @@ func (f *freshness) age() time.Duration {
 	if began < 0 {
 		return f.limit + 1
 	}
-	return time.Since(f.base) - time.Duration(began)
+	return sys.Steady() - time.Duration(began)
 }
 
 // fresh reports whether puts may be answered by this state.
@@ -66,7 +66,7 @@ func (f *freshness) fresh() bool { return f.age() <= f.limit }
 
 // renew passes a barrier.
 func (f *freshness) renew(ctx context.Context) error {
-	began := int64(time.Since(f.base))
+	began := int64(sys.Steady())
 	if err := f.barrier(ctx); err != nil {
 		return err
 	}

@@ -249,10 +249,11 @@ func asTxn(req any) *pb.TxnRequest {
 	return &pb.TxnRequest{Success: []*pb.RequestOp{op}}
 }
 
-// operations is how much a request counts for its user: a transaction as many as its longer branch has operations.
+// operations is how much a request counts for its user: a transaction as often as its longer branch has operations, or
+// as often as it has comparisons, if these are more.
 func operations(req any) int { return max(1, count(req, func(_, _ []byte) bool { return true })) }
 
-// count is how much a request counts for a prefix: its operations with keys that have it.
+// count is how much a request counts for a prefix: its operations, or comparisons, with keys that have it.
 func (p *prefixRate) count(req any) int {
 	return count(req, func(key, end []byte) bool {
 		switch {
@@ -268,7 +269,7 @@ func (p *prefixRate) count(req any) int {
 // isLast reports whether the end of a range is that of all keys.
 func isLast(end []byte) bool { return len(end) == 1 && end[0] == 0 }
 
-// count counts the operations of a request whose keys fit.
+// count counts the operations, or comparisons, of a request whose keys fit.
 func count(req any, fits func(key, end []byte) bool) int {
 	one := func(key, end []byte) int {
 		if fits(key, end) {
@@ -284,7 +285,11 @@ func count(req any, fits func(key, end []byte) bool) int {
 	case *pb.DeleteRangeRequest:
 		return one(r.Key, r.RangeEnd)
 	case *pb.TxnRequest:
-		return max(countAll(r.Success, fits), countAll(r.Failure, fits))
+		compared := 0
+		for _, c := range r.Compare {
+			compared += one(c.Key, c.RangeEnd)
+		}
+		return max(countAll(r.Success, fits), countAll(r.Failure, fits), compared)
 	}
 	return 0
 }

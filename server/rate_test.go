@@ -52,6 +52,9 @@ func TestWhatCountsForAPrefix(t *testing.T) {
 			Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{
 				Failure: []*pb.RequestOp{put("b/1", ""), put("b/2", ""), put("b/3", "")}}}}},
 		}, 3},
+		{&pb.TxnRequest{Compare: []*pb.Compare{
+			{Key: []byte("b/1")}, {Key: []byte("a"), RangeEnd: []byte("c")}, {Key: []byte("c")}}}, 2},
+		{&pb.TxnRequest{Compare: []*pb.Compare{{Key: []byte("b/1")}}, Success: []*pb.RequestOp{put("b/1", "v")}}, 1},
 	} {
 		require.Equal(t, c.want, p.count(c.req), "%v", c.req)
 	}

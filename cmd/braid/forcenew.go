@@ -50,6 +50,11 @@ func (f *forced) identity() identity {
 // this directory is of no such cluster.
 func forceNew(ctx context.Context, s *settings.Settings, logger *slog.Logger) (*identity, error) {
 	f, err := readForced(s.DataDir)
+	if err == nil && f != nil && !holdsForced(s.DataDir) {
+		logger.Warn("a new cluster was forced here, and everything of it was deleted since", "cluster",
+			fmt.Sprintf("%x", f.Cluster))
+		f, err = nil, os.Remove(filepath.Join(s.DataDir, forcedFile))
+	}
 	if err == nil && f == nil && s.ForceNew {
 		f, err = prepareForced(ctx, s, logger)
 	} else if f != nil && s.ForceNew {
@@ -67,6 +72,16 @@ func forceNew(ctx context.Context, s *settings.Settings, logger *slog.Logger) (*
 	}
 	who := f.identity()
 	return &who, nil
+}
+
+// holdsForced reports whether anything is left of the cluster that began: its new database, or what became of it.
+func holdsForced(dir string) bool {
+	for _, name := range []string{filepath.Join(forceWork, storeDir), storeDir, logDir} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 func readForced(dir string) (*forced, error) {
@@ -158,10 +173,13 @@ func completeForced(dir string) error {
 	return os.RemoveAll(work)
 }
 
-// moveOnce moves a directory unless an earlier start has.
+// moveOnce moves a directory unless an earlier start has, or it was deleted.
 func moveOnce(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return nil
 	}
-	return os.Rename(from, to)
+	if err := os.Rename(from, to); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

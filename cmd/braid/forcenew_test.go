@@ -1,11 +1,15 @@
 package main
 
 import (
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/settings"
 )
 
 // TestForcingIsCompleted stops the change after each of its steps: the next start completes it, whatever was done.
@@ -46,4 +50,26 @@ func TestForcingIsCompleted(t *testing.T) {
 			require.NoDirExists(t, filepath.Join(dir, logDir))
 		}
 	}
+}
+
+// TestForcedClusterThatWasDeleted: once its log and database are deleted, nothing is left of it. Before the first start
+// there is no log yet.
+func TestForcedClusterThatWasDeleted(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, forcedFile)
+	require.NoError(t, os.WriteFile(file, []byte(`{"cluster":7,"member":8,"name":"m1"}`), 0o600))
+	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
+	for _, left := range []string{filepath.Join(forceWork, storeDir), storeDir, logDir} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, left), 0o700))
+		who, err := forceNew(t.Context(), &settings.Settings{DataDir: dir}, logger)
+		require.NoError(t, err)
+		require.EqualValues(t, 7, who.cluster)
+		require.NoError(t, os.RemoveAll(filepath.Join(dir, storeDir)))
+	}
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, logDir)))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, forceBefore)))
+	who, err := forceNew(t.Context(), &settings.Settings{DataDir: dir}, logger)
+	require.NoError(t, err)
+	require.Nil(t, who)
+	require.NoFileExists(t, file)
 }

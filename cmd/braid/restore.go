@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/braidlog/braid/internal/store"
 )
@@ -16,8 +17,7 @@ func init() { commands = append(commands, newRestoreCommand) }
 
 func newRestoreCommand() *cobra.Command {
 	var dataDir string
-	var o store.ImportOptions
-	mark := false
+	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Prepare the data of a new member from a snapshot of braid or etcd",
@@ -28,7 +28,7 @@ continue after those of the snapshot. Clients that saw later ones, as controller
 cache keys, do not notice that these are gone: --bump-revision N --mark-compacted makes
 revisions continue N higher, and watches from before that end as compacted.
 
-"braid up --restore FILE" does all of this on one machine.`,
+"braid up --restore FILE" does all of this on one machine, with the same flags.`,
 		Example: `  braid ctl snapshot save backup.db
   braid restore backup.db --data-dir m1.braid`,
 		Args: cobra.ExactArgs(1),
@@ -36,10 +36,10 @@ revisions continue N higher, and watches from before that end as compacted.
 			if dataDir == "" {
 				return usagef("--data-dir is missing")
 			}
-			if mark != (o.BumpRevision > 0) {
-				return usagef("--bump-revision above 0 and --mark-compacted need each other")
+			if err := f.check(); err != nil {
+				return usageError{err}
 			}
-			if err := restore(args[0], dataDir, o); err != nil {
+			if err := restore(args[0], dataDir, f.ImportOptions); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s holds the keys of %s\n", dataDir, args[0])
@@ -47,11 +47,28 @@ revisions continue N higher, and watches from before that end as compacted.
 		},
 	}
 	cmd.Flags().StringVar(&dataDir, "data-dir", "", "new data directory of the member")
-	cmd.Flags().Uint64Var(&o.BumpRevision, "bump-revision", 0, "how much to add to the newest revision")
-	cmd.Flags().BoolVar(&mark, "mark-compacted", false, "everything up to the new revision counts as compacted")
-	cmd.Flags().BoolVar(&o.SkipHashCheck, "skip-hash-check", false,
-		"accept a copy of a database file, which has no digest at its end")
+	f.flags(cmd.Flags())
 	return cmd
+}
+
+// importFlags are the flags that say how a snapshot becomes a member's data.
+type importFlags struct {
+	store.ImportOptions
+	mark bool
+}
+
+func (f *importFlags) flags(fl *pflag.FlagSet) {
+	fl.Uint64Var(&f.BumpRevision, "bump-revision", 0, "how much to add to the newest revision of a snapshot")
+	fl.BoolVar(&f.mark, "mark-compacted", false, "everything up to the new revision counts as compacted")
+	fl.BoolVar(&f.SkipHashCheck, "skip-hash-check", false,
+		"accept a copy of a database file, which has no digest at its end")
+}
+
+func (f *importFlags) check() error {
+	if f.mark != (f.BumpRevision > 0) {
+		return errors.New("--bump-revision above 0 and --mark-compacted need each other")
+	}
+	return nil
 }
 
 // restore prepares a member's data directory.

@@ -19,7 +19,6 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/internal/status"
-	"github.com/braidlog/braid/internal/store"
 	"github.com/braidlog/braid/internal/transport/netspec"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/common"
@@ -36,6 +35,7 @@ type upFlags struct {
 	logFlags       *pflag.FlagSet // of log
 	data, logLevel string
 	restoreFile    string
+	imports        importFlags // of restoreFile
 	basePort       int
 	dashPort       int
 	restart, json  bool
@@ -105,6 +105,7 @@ func (f *upFlags) flags(fl *pflag.FlagSet) {
 	fl.IntVar(&f.dashPort, "dash-port", 0, "port of the dashboard, 0: any free one (default --base-port + 9 if that is "+
 		"free, else any free one)")
 	fl.StringVar(&f.restoreFile, "restore", "", "start a new cluster with the keys of this snapshot file")
+	f.imports.flags(fl)
 	fl.BoolVar(&f.restart, "restart", false, "restart members that crash")
 	fl.StringVar(&f.logLevel, "log-level", "info", "members' log level: debug, info, warn or error")
 	fl.DurationVar(&f.readyTimeout, "ready-timeout", time.Minute, "time limit for all members to become healthy")
@@ -135,7 +136,7 @@ func (f *upFlags) run(cmd *cobra.Command) error {
 		},
 	}
 	if f.restoreFile != "" {
-		options.Prepare = func(dir string) error { return restore(f.restoreFile, dir, store.ImportOptions{}) }
+		options.Prepare = func(dir string) error { return restore(f.restoreFile, dir, f.imports.ImportOptions) }
 	}
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
@@ -220,6 +221,12 @@ func (f *upFlags) check() error {
 		return errors.New("--data is empty")
 	case f.readyTimeout <= 0:
 		return errors.New("--ready-timeout must be positive")
+	}
+	if f.restoreFile == "" && f.imports != (importFlags{}) {
+		return errors.New("--bump-revision, --mark-compacted and --skip-hash-check are for --restore")
+	}
+	if err := f.imports.check(); err != nil {
+		return err
 	}
 	if f.restoreFile != "" && launch.Exists(f.data) {
 		return fmt.Errorf("--restore begins a new cluster, and %s holds one: choose another --data", f.data)

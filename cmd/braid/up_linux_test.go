@@ -307,7 +307,16 @@ func TestSnapshotAndRestore(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "import "+os.Args[0])
 	require.False(t, launch.Exists(bad))
+	for _, flags := range [][]string{{"--bump-revision=1000"}, {"--restore", file, "--bump-revision=1000"},
+		{"--restore", file, "--mark-compacted"}} {
+		_, _, code = do(t, "", append([]string{"up", "--data", bad}, flags...)...)
+		require.Equal(t, exitUsage, code, flags)
+	}
 
+	bumped := up(t, dataDir(t), "--nodes=1", "--restore", file, "--bump-revision=1000", "--mark-compacted")
+	require.Contains(t, ok(t, "ctl", "--endpoints", bumped.endpoints[0], "get", "k4", "-w", "fields"),
+		"\"Revision\" : 1021")
+	bumped.stop()
 	again := up(t, bad, "--restore", file)
 	for _, endpoint := range again.endpoints {
 		require.Equal(t, "k4\n19", ok(t, "ctl", "--endpoints", endpoint, "get", "k4"))

@@ -123,7 +123,7 @@ var layers = []layer{
 	{folder: "internal/status", may: []string{"protocol/setting"}},
 	{folder: "internal"},
 	{folder: ".", may: []string{"internal/fit", "internal/member", "internal/replica", "internal/registry",
-		"internal/order", "protocol", "internal/vfs"}},
+		"internal/order", "protocol", "internal/sys", "internal/vfs"}},
 }
 
 func layerOf(f *file) *layer {

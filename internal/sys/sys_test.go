@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -33,4 +35,14 @@ func TestDescriptors(t *testing.T) {
 	n, ok := Descriptors()
 	require.True(t, ok)
 	require.Positive(t, n)
+}
+
+func TestSteady(t *testing.T) {
+	before, at := Steady(), time.Now()
+	for time.Since(at) < time.Millisecond {
+		runtime.Gosched()
+	}
+	if passed := Steady() - before; passed < time.Millisecond/2 || passed > time.Minute {
+		t.Errorf("%v passed in a millisecond", passed)
+	}
 }

@@ -1,0 +1,11 @@
+//go:build !linux && !darwin
+
+package sys
+
+import "time"
+
+var began = time.Now()
+
+// Steady returns the time since some moment, the same one for the life of this process. Here it may stand still while
+// the host sleeps.
+func Steady() time.Duration { return time.Since(began) }
