@@ -25,11 +25,12 @@ const (
 	Storage   Campaign = "storage"   // every truncation and every flipped bit of files
 	Processes Campaign = "processes" // real members under kills, pauses, full disks and changes
 	Models    Campaign = "models"    // all states of the models that fit into 2 GB and two minutes
+	Deploy    Campaign = "deploy"    // the release and the files of deploy/, with systemd, a container and Prometheus
 	Deep      Campaign = "deep"      // models that take some minutes and some GB; not part of .ci/run
 )
 
 // Campaigns are all of them.
-var Campaigns = []Campaign{Mutants, Seeds, Storage, Processes, Models, Deep}
+var Campaigns = []Campaign{Mutants, Seeds, Storage, Processes, Models, Deploy, Deep}
 
 var chosen Campaign
 

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// source is the checkout that a release is made of.
+type source struct {
+	root        string    // its directory
+	version     string    // as v0.1.0
+	time        time.Time // when it was committed
+	completions []entry   // what shells need to complete braid's commands
+}
+
+// readSource reads the checkout of the working directory, and builds braid for this machine to ask it.
+func readSource(scratch string) (*source, error) {
+	root, err := output("", "go", "list", "-m", "-f", "{{.Dir}}")
+	if err != nil {
+		return nil, err
+	}
+	s := &source{root: root}
+	if s.time, err = committed(root); err != nil {
+		return nil, err
+	}
+	braid := filepath.Join(scratch, "braid")
+	if err := compile(root, braid, runtime.GOOS, runtime.GOARCH); err != nil {
+		return nil, err
+	}
+	if s.version, err = versionOf(braid); err != nil {
+		return nil, err
+	}
+	for _, shell := range []struct{ name, file string }{{"bash", "braid.bash"}, {"zsh", "_braid"}, {"fish", "braid.fish"}} {
+		script, err := output(root, braid, "completion", shell.name)
+		if err != nil {
+			return nil, err
+		}
+		s.completions = append(s.completions, entry{"completions/" + shell.file, []byte(script + "\n"), 0o644})
+	}
+	return s, nil
+}
+
+// committed is the time that files of the release have.
+func committed(root string) (time.Time, error) {
+	seconds := os.Getenv("SOURCE_DATE_EPOCH")
+	if seconds == "" {
+		var err error
+		if seconds, err = output(root, "git", "log", "-1", "--format=%ct"); err != nil {
+			return time.Time{}, fmt.Errorf("the commit's time, for which SOURCE_DATE_EPOCH may stand: %w", err)
+		}
+	}
+	n, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is not a number of seconds: %q", seconds)
+	}
+	return time.Unix(n, 0).UTC(), nil
+}
+
+func versionOf(braid string) (string, error) {
+	text, err := output("", braid, "version", "--json")
+	if err != nil {
+		return "", err
+	}
+	var v struct {
+		Braid string `json:"braid"`
+	}
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return "", fmt.Errorf("braid version --json: %w", err)
+	}
+	return "v" + v.Braid, nil
+}
+
+// tracked are the files and folders of the repository that an archive has, except for Go's sources.
+var tracked = []string{"LICENSE", "README.md", "CHANGELOG.md", "deploy", "docs/compatibility.md", "docs/using"}
+
+// dataDir is an empty folder of an archive, which becomes the data directory of an image.
+const dataDir = "deploy/docker/data/"
+
+// entries are the contents of an archive with a binary and its list of modules.
+func (s *source) entries(binary string, bom []byte) ([]entry, error) {
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
+	all := append([]entry{{"braid", program, 0o755}, {"bom.cdx.json", bom, 0o644}, {dataDir, nil, 0o755}},
+		s.completions...)
+	names, err := output(s.root, "git", append([]string{"ls-files", "--"}, tracked...)...)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range strings.Fields(names) {
+		if filepath.Ext(name) == ".go" {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(s.root, filepath.FromSlash(name)))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entry{name, data, 0o644})
+	}
+	return all, nil
+}
+
+// output is what a command prints, without the spaces around it. The directory may be empty: the working directory.
+func output(dir, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	var stderr strings.Builder
+	cmd.Dir, cmd.Stderr = dir, &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", cmd, err, stderr.String())
+	}
+	return strings.TrimSpace(string(out)), nil
+}
