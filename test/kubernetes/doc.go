@@ -10,6 +10,8 @@
 //
 //   - main.go runs the tests.
 //   - result.go counts them.
+//   - manifests_test.go checks the manifests of deploy/kubernetes, by Kubernetes' types and, if one runs, by
+//     kube-apiserver.
 //   - imports_test.go imports what is run, so that go.mod and go.sum are complete.
 //
 // Folder apiserver runs kube-apiserver and kube-controller-manager themselves, and is a module of its own, too.
