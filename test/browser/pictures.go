@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/chromedp/chromedp"
@@ -28,13 +29,14 @@ const settle = 20 * time.Second
 
 // set is pictures of one cluster.
 type set struct {
+	members  int
 	flags    []string // of braid up
 	settle   time.Duration
 	pictures []picture
 }
 
 var sets = []set{
-	{[]string{"--nodes", "3"}, 3 * settle, []picture{
+	{3, nil, 3 * settle, []picture{
 		{"dashboard", desk, load(100, 1024), ""},
 		{"dashboard-dark", night, nil, ""},
 		{"dashboard-phone", phone, nil, ""},
@@ -44,10 +46,10 @@ var sets = []set{
 		{"protocol-multi-paxos", desk, switchTo("multi-paxos"), "#protocol"},
 		{"member-killed", desk, killLeader, ""},
 	}},
-	{[]string{"--nodes", "3", "--protocol", "lcr", "--lane-prefix", "braid-up-load/"}, settle, []picture{
+	{3, []string{"--protocol", "lcr", "--lane-prefix", "braid-up-load/"}, settle, []picture{
 		{"protocol-lcr", desk, load(50, 1024), "#protocol"},
 	}},
-	{[]string{"--nodes", "5", "--zones", "a,b,c", "--protocol", "craft"}, settle, []picture{
+	{5, []string{"--zones", "a,b,c", "--protocol", "craft"}, settle, []picture{
 		{"protocol-craft", desk, load(10, 65536), "#protocol"},
 	}},
 }
@@ -58,7 +60,7 @@ func takePictures(ctx context.Context, program, work, dir, only string) error {
 		if only != "" && !slices.ContainsFunc(s.pictures, func(p picture) bool { return p.name == only }) {
 			continue
 		}
-		c, err := startCluster(program, filepath.Join(work, fmt.Sprint("cluster", i)), s.flags...)
+		c, err := startCluster(program, filepath.Join(work, fmt.Sprint("cluster", i)), append([]string{"--nodes", strconv.Itoa(s.members)}, s.flags...)...)
 		if err != nil {
 			return err
 		}
@@ -75,7 +77,7 @@ func (s *set) take(ctx context.Context, c *cluster, dir, only string) error {
 		return err
 	}
 	defer closePage()
-	if err := p.await(serving(3), time.Minute); err != nil {
+	if err := p.await(serving(s.members), time.Minute); err != nil {
 		return err
 	}
 	for i := range s.pictures {

@@ -26,7 +26,7 @@ function drawLane(r, {m, l, own}) {
   text(p.tag, leader ? "confirms" : l.open ? "spreads" : "closed")
   const size = windowOf("lane" + m.id, own.held - own.confirmed), from = Math.max(0, own.held - size)
   setBar(p.bar, {applied: own.confirmed, commit: own.confirmed, durable: own.durable, last: own.held}, from, Math.max(own.held, 1))
-  text(p.said, leader ? "needs no lane" : own.held ? `${count(own.confirmed)} confirmed · ${join(bytes(own.held_bytes))} held` : "empty")
+  text(p.said, leader ? "needs no lane" : own.held ? `${join(bytes(own.held_bytes))} in the window` : "empty")
   attr(r, "title", `Batches of the lane of ${m.name}: ${count(own.held)} held, ${count(own.durable)} on disk, ${count(own.confirmed)} confirmed; ` +
     `${join(bytes(l.sent_bytes))} sent by lanes, ${join(bytes(l.received_bytes))} received, ${count(l.missed)} asked for, ${count(l.refused)} refused`)
 }

@@ -1,7 +1,7 @@
 // The log of one leader: how far each member has acknowledged it, and where the quorum is.
 import {attr, h, list, style, text} from "./dom.js"
 import {bytes, count, join, plural} from "./format.js"
-import {colorOf, leads, model, nameOf} from "./state.js"
+import {colorOf, leads, model, nameOf, voters} from "./state.js"
 import {logBar, setBar, windowOf} from "./logbar.js"
 
 // rowsOf makes the frame of a drawing: a title, rows with a bar, and a line across the bars.
@@ -39,26 +39,35 @@ export function drawLog(node, st) {
   const entries = leader ? [{id: leader.id, match: own.durable_index, last: own.last_index, leader: true}, ...(own.peers || []).map(p =>
     ({id: p.id, match: p.match_index, last: p.match_index, active: p.active, under: p.inflight_bytes, lacking: p.lacking}))] :
     model.members.filter(m => m.reached).map(m => ({id: m.id, match: m.status.instances[0].durable_index, last: m.status.instances[0].last_index, alone: true}))
+  entries.sort((a, b) => (b.leader || 0) - (a.leader || 0) || colorOf(a.id) - colorOf(b.id))
+  const line = decidedTo(st, own, entries)
   const there = entries.filter(e => e.leader || e.active || e.alone)
-  const high = Math.max(own.last_index, ...there.map(e => e.last)), low = Math.min(own.commit_index, ...there.map(e => e.match))
+  const high = Math.max(own.last_index, ...there.map(e => e.last)), low = Math.min(line, ...there.map(e => e.match))
   const size = Math.min(windowOf("log", high - low), 20000), from = Math.max(0, high - size)
   text(f.title, paxos ? "Slots of the log, as the leader knows them" : leader ? "The end of the log, as the leader knows it" : "The end of the log")
-  list(f.rows, entries, e => e.id, () => row(paxos ? "cells" : ""), (r, e) => drawRow(r, e, own, from, high, paxos))
-  place(f, (own.commit_index - from) / (high - from || 1), (paxos ? "decided " : "committed ") + count(own.commit_index))
+  list(f.rows, entries, e => e.id, () => row(paxos ? "cells" : ""), (r, e) => drawRow(r, e, own, {from, high, line}, paxos))
+  place(f, (line - from) / (high - from || 1), (paxos ? "decided " : "committed ") + count(line))
   text(f.foot, foot(own, size, leader, paxos))
+}
+
+// decidedTo is what a majority has, by the same view as the bars: the index of commits may be of a later moment.
+function decidedTo(st, own, entries) {
+  const {all, majority} = voters(st), quorums = st.settings?.quorums
+  if (entries.length < all || quorums && quorums !== "majority" || st.placement === "code") return own.commit_index
+  return Math.min(own.commit_index, entries.map(e => e.match).sort((a, b) => b - a)[majority - 1])
 }
 
 function foot(own, size, leader, paxos) {
   const what = paxos ? "slots" : "entries"
-  return `The bars have the last ${count(size)} ${what}. ` + (leader ? `${paxos ? "Ballot" : "Term"} ${own.term} of ${nameOf(leader.id)}.` : "") +
+  return `The bars have the last ${count(size)} ${what}. ` + (leader ? `${own.ballot ? "Ballot" : "Term"} ${own.ballot || own.term} of ${nameOf(leader.id)}.` : "") +
     (own.preparing ? ` It prepares to lead: ${plural(own.preparing, "large value")} to make whole.` : "")
 }
 
-function drawRow(r, e, own, from, high, paxos) {
+function drawRow(r, e, own, {from, high, line}, paxos) {
   const p = r.parts, silent = !e.leader && !e.active && !e.alone
   attr(r, "class", `row ${paxos ? "cells " : ""}c${colorOf(e.id) % 9}${silent ? " silent" : ""}`)
   text(p.who, nameOf(e.id))
-  text(p.tag, e.leader ? "leads" : silent ? "silent" : e.alone ? "" : e.match >= own.commit_index ? "✓" : "")
+  text(p.tag, e.leader ? "leads" : silent ? "silent" : e.alone ? "" : e.match >= line ? "✓" : "")
   setBar(p.bar, {applied: e.match, commit: e.match, durable: e.match, last: e.last}, from, high)
   const late = own.last_index - e.match
   text(p.said, silent ? `${count(late)} behind` : late > 0 ? `${e.leader ? "to disk" : "to come"} ${count(late)}${e.under ? " · " + join(bytes(e.under)) : ""}` : "has all")

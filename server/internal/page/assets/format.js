@@ -14,7 +14,7 @@ export function si(x, unit = "") {
   if (x === 0) return ["0", unit]
   let i = 0
   while (Math.abs(x) >= 999.5 && i < up.length - 1) { x /= 1000; i++ }
-  const whole = i === 0 && (unit === "" || unit === "/s") && Math.abs(x) >= 10
+  const whole = i === 0 && (Number.isInteger(x) || Math.abs(x) >= 10)
   return [whole ? x.toFixed(0) : digits(x), up[i] + unit]
 }
 

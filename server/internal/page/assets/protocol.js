@@ -26,7 +26,7 @@ const ideas = {
     "confirms them and says where in the log they take effect. All other commands go through the leader, as in Raft."),
   iss: () => "All members lead at once. In each epoch every slot of the log belongs to one of the leaders, in turn. A leader without a " +
     "command skips its slots, and one that fails is banned for some epochs.",
-  "multi-paxos": st => led(m => `${m} leads with ballot ${st.instances[0]?.term} and proposes a value for each slot of the log. A slot is ` +
+  "multi-paxos": st => led(m => `${m} leads with ballot ${st.instances[0]?.ballot || st.instances[0]?.term} and proposes a value for each slot of the log. A slot is ` +
     `decided once ${deciders(st)} have accepted its value.`),
 }
 

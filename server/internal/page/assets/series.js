@@ -29,7 +29,7 @@ export class Series {
 
   // last is the newest sample; null: it is older than a few seconds.
   last(now) {
-    return now - this.newest > 4 ? null : this.rows.get(this.newest) || null
+    return now - this.newest > 8 ? null : this.rows.get(this.newest) || null
   }
 
   // column is a value at seconds from, from + step, … to: the mean of each step, null where there is none.

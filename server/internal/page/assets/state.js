@@ -62,16 +62,18 @@ function takeMember(m, told, at) {
   for (const e of told.events || []) addEvent({...e, member: m.id})
 }
 
+const rateOver = 3500 // milliseconds
+
 // takeLink computes the rates of a link of which the bytes are counted.
 function takeLink(m, other, at) {
   if (!other.link) return
   const {sent_bytes: sent, received_bytes: received} = other.link
-  const had = m.rates.get(other.id)
-  if (!had) { m.rates.set(other.id, {at, sent, received, sentRate: 0, receivedRate: 0}); return }
-  const seconds = (at - had.at) / 1000
-  if (seconds < 0.5) return
+  const seen = m.rates.get(other.id)?.seen || []
+  seen.push({at, sent, received})
+  while (seen.length > 2 && at - seen[0].at > rateOver) seen.shift() // a status may be told twice
+  const first = seen[0], seconds = Math.max(0.5, (at - first.at) / 1000)
   const rate = (now, before) => Math.max(0, (now - before) / seconds)
-  m.rates.set(other.id, {at, sent, received, sentRate: rate(sent, had.sent), receivedRate: rate(received, had.received)})
+  m.rates.set(other.id, {seen, sentRate: rate(sent, first.sent), receivedRate: rate(received, first.received)})
 }
 
 // addEvent adds an event where its time belongs: the newest is the first.

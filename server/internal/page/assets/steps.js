@@ -10,7 +10,7 @@ const middle = name => { const v = all(name).sort((a, b) => a - b); return v.len
 
 const rate = () => [join(si(sum("writes"), "/s")), "writes"]
 const sent = () => [join(bytes(sum("sent_bytes"), "/s")), "sent"]
-const disk = () => [join(millis(middle("fsync_p99_ms"))), "fsync p99"]
+const disk = () => [join(millis(middle("fsync_p99_ms"))), "fsync"]
 const answer = () => [join(millis(middle("write_p50_ms"))), "p50"]
 
 const last = ["It is applied, and the client has its answer.", answer]
