@@ -39,7 +39,7 @@ func (c *DefragConfig) Validate() error {
 	case c.Alone <= 0:
 		return fmt.Errorf("puts alone for %v: must be positive", c.Alone)
 	}
-	return c.validateEtcd()
+	return c.ValidateEtcd()
 }
 
 // RunDefrag runs the servers in rounds. When ctx ends, or a run fails, the result is of the runs before, nil if there
@@ -48,7 +48,7 @@ func RunDefrag(ctx context.Context, c DefragConfig) (*DefragContest, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	runs, err := alternate(ctx, len(c.Servers), c.Rounds, func(ctx context.Context, i int) (*DefragResult, error) {
+	runs, err := Alternate(ctx, len(c.Servers), c.Rounds, func(ctx context.Context, i int) (*DefragResult, error) {
 		return c.runOne(ctx, c.Servers[i])
 	})
 	return newDefragContest(&c, runs), err
@@ -56,7 +56,7 @@ func RunDefrag(ctx context.Context, c DefragConfig) (*DefragContest, error) {
 
 func (c *DefragConfig) runOne(ctx context.Context, name string) (*DefragResult, error) {
 	r := &defragRun{DefragConfig: c, name: name, out: &DefragResult{Protocol: name, Nodes: c.Nodes}}
-	err := c.with(ctx, name, largeQuota, func(servers *Servers) error {
+	err := c.With(ctx, name, largeQuota, func(servers *Servers) error {
 		for _, e := range servers.Endpoints {
 			t, err := newTarget(EtcdAPI, e, nil)
 			if err != nil {
