@@ -98,7 +98,8 @@ func (c *DefragContest) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%d members, a client each, %d-byte values, medians of %d rounds on %d cores, %s\n",
 		c.Results[0].Nodes, c.ValSize, c.Rounds, c.Machine.Cores, c.Machine.Filesystem)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "\tMiB in use\tbefore\tafter\tdefrag s\tlongest pause ms\t(alone)\tof others\t(alone)\tputs\terrors\t")
+	fmt.Fprintln(tw, "\tMiB in use\tbefore\tafter\tdefrag s\tlongest pause ms\t(alone)"+
+		"\tof others\t(alone)\tputs\terrors\t")
 	for _, r := range c.Results {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", r.Protocol, number(r.InUseMiB),
 			number(r.BeforeMiB), number(r.AfterMiB), number(r.DefragS), number(r.During.LongestMS), number(r.Alone.LongestMS),

@@ -208,12 +208,12 @@ func TestPackagesStayInTheirFolders(t *testing.T) {
 	}
 }
 
-// Data directories are created in one place, which also syncs the parent directory. Reports of measurements are no
-// data.
+// Data directories are created in one place, which also syncs the parent directory. Reports of measurements and
+// pictures are no data.
 func TestDirectoriesAreMadeInOnePlace(t *testing.T) {
 	r := source(t)
 	for _, f := range r.files {
-		if f.isTest() || f.in("internal/durable", "internal/vfs", "internal/simcover", "internal/sim", "bench") ||
+		if f.isTest() || f.in("internal/durable", "internal/vfs", "internal/simcover", "internal/sim", "bench", "test") ||
 			strings.HasPrefix(f.path, "cmd/braid/bench") {
 			continue
 		}

@@ -29,7 +29,8 @@ func writeArchive(file, folder string, at time.Time, entries []entry) error {
 		return err
 	}
 	archive := tar.NewWriter(packed)
-	for _, e := range slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return cmp.Compare(a.name, b.name) }) {
+	byName := func(a, b entry) int { return cmp.Compare(a.name, b.name) }
+	for _, e := range slices.SortedFunc(slices.Values(entries), byName) {
 		header := tar.Header{Name: folder + "/" + e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: at,
 			Typeflag: tar.TypeReg, Format: tar.FormatPAX}
 		if strings.HasSuffix(e.name, "/") {

@@ -37,7 +37,8 @@ func readSource(scratch string) (*source, error) {
 	if s.version, err = versionOf(braid); err != nil {
 		return nil, err
 	}
-	for _, shell := range []struct{ name, file string }{{"bash", "braid.bash"}, {"zsh", "_braid"}, {"fish", "braid.fish"}} {
+	shells := []struct{ name, file string }{{"bash", "braid.bash"}, {"zsh", "_braid"}, {"fish", "braid.fish"}}
+	for _, shell := range shells {
 		script, err := output(root, braid, "completion", shell.name)
 		if err != nil {
 			return nil, err

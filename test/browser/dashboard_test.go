@@ -90,13 +90,13 @@ func killAndStart(t *testing.T, p *page) {
 	killed := leader(t, p)
 	require.NoError(t, p.click(fmt.Sprintf(`[data-member=%s] [data-action=kill]`, killed)))
 	require.NoError(t, p.await(serving(2), patience))
-	require.NoError(t, p.await(fmt.Sprintf(`![%q, ""].includes(document.querySelector(".card[data-leads]")?.dataset.member || "")`,
-		killed), patience), "another one leads")
+	leads := `![%q, ""].includes(document.querySelector(".card[data-leads]")?.dataset.member || "")`
+	require.NoError(t, p.await(fmt.Sprintf(leads, killed), patience), "another one leads")
 	require.NoError(t, p.await(loaded, patience), "the load has answers again")
 	require.NoError(t, p.await(writes, patience))
 	require.NoError(t, p.await(shows("#events", killed+" was killed from here"), patience))
-	require.NoError(t, p.await(fmt.Sprintf(`/dead/.test(document.querySelector(".card[data-member=%s] .state").textContent)`, killed),
-		patience))
+	dead := `/dead/.test(document.querySelector(".card[data-member=%s] .state").textContent)`
+	require.NoError(t, p.await(fmt.Sprintf(dead, killed), patience))
 	require.NoError(t, p.click(fmt.Sprintf(`[data-member=%s] [data-action=start]`, killed)))
 	require.NoError(t, p.await(serving(3), patience))
 }
@@ -125,7 +125,8 @@ func cutAndHeal(t *testing.T, p *page) {
 // TestStrangers: with auth on, strangers see nothing of the cluster, and a user sees it after the login.
 func TestStrangers(t *testing.T) {
 	c, ctx := started(t, "--nodes", "3"), context.Background()
-	for _, args := range [][]string{{"user", "add", "root:secret"}, {"user", "grant-role", "root", "root"}, {"auth", "enable"}} {
+	commands := [][]string{{"user", "add", "root:secret"}, {"user", "grant-role", "root", "root"}, {"auth", "enable"}}
+	for _, args := range commands {
 		require.NoError(t, c.ctl(ctx, args...))
 	}
 	for name, url := range map[string]string{"braid up": c.dashboard, "a member": c.urls["m1"] + "/"} {
@@ -178,15 +179,17 @@ func TestLooks(t *testing.T) {
 	for _, l := range []look{phone, {width: 390, height: 844, dark: true}, {width: 820, height: 1180}, desk, night} {
 		require.NoError(t, p.dress(l))
 		require.NoError(t, p.await(serving(5), patience))
-		require.NoError(t, p.await(`document.querySelector("#picture svg").getBoundingClientRect().right <= innerWidth`, patience))
+		fits := `document.querySelector("#picture svg").getBoundingClientRect().right <= innerWidth`
+		require.NoError(t, p.await(fits, patience))
 		require.LessOrEqual(t, value[int](t, p, `document.documentElement.scrollWidth`), int(l.width))
 		require.Equal(t, l.dark, value[string](t, p, background) == "rgb(14, 17, 22)")
 	}
 	before := value[string](t, p, background)
 	require.NoError(t, p.click("#theme"))
 	require.NotEqual(t, before, value[string](t, p, background))
-	require.Zero(t, value[int](t, p, `[...document.querySelectorAll("button, a, input, select")].filter(b => b.offsetParent &&
-!(b.textContent.trim() || b.getAttribute("aria-label") || b.closest("label"))).length`), "each control has a name")
+	require.Zero(t, value[int](t, p, `[...document.querySelectorAll("button, a, input, select")].filter(b =>
+b.offsetParent && !(b.textContent.trim() || b.getAttribute("aria-label") || b.closest("label"))).length`),
+		"each control has a name")
 	reached := map[string]bool{}
 	for range 40 {
 		reached[value[string](t, p, `document.activeElement.id || document.activeElement.dataset.action || ""`)] = true

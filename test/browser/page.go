@@ -113,7 +113,8 @@ func eval[T any](p *page, expression string) (T, error) {
 }
 
 // Expressions for await.
-const loaded = `/ [1-9][\d.]*\s?k?\/s writes|: [1-9][\d.]*\s?k?\/s writes/.test(document.querySelector("#loading").textContent)`
+const loaded = `/ [1-9][\d.]*\s?k?\/s writes|: [1-9][\d.]*\s?k?\/s writes/.test(
+document.querySelector("#loading").textContent)`
 
 // shows is true once an element of a CSS selector has a text.
 func shows(selector, text string) string {

@@ -60,7 +60,8 @@ func takePictures(ctx context.Context, program, work, dir, only string) error {
 		if only != "" && !slices.ContainsFunc(s.pictures, func(p picture) bool { return p.name == only }) {
 			continue
 		}
-		c, err := startCluster(program, filepath.Join(work, fmt.Sprint("cluster", i)), append([]string{"--nodes", strconv.Itoa(s.members)}, s.flags...)...)
+		flags := append([]string{"--nodes", strconv.Itoa(s.members)}, s.flags...)
+		c, err := startCluster(program, filepath.Join(work, fmt.Sprint("cluster", i)), flags...)
 		if err != nil {
 			return err
 		}
@@ -144,7 +145,8 @@ n.value = %d; v.value = %d; document.querySelector("#load").click(); return true
 
 func switchTo(protocol string) func(*page) error {
 	return func(p *page) error {
-		if _, err := eval[bool](p, fmt.Sprintf(`(document.querySelector("#to-protocol").value = %q, true)`, protocol)); err != nil {
+		choose := fmt.Sprintf(`(document.querySelector("#to-protocol").value = %q, true)`, protocol)
+		if _, err := eval[bool](p, choose); err != nil {
 			return err
 		}
 		if err := p.click("#switch"); err != nil {
