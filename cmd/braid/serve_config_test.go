@@ -66,7 +66,7 @@ func upArgs(t *testing.T, m *launch.Manifest, args ...string) (told []string, wa
 
 func TestCardsAndInstancesOfUp(t *testing.T) {
 	m := &launch.Manifest{
-		Protocol: "niagara", Placement: "code", Instances: 8, CodeK: 2,
+		Protocol: "niagara", Placement: "code", Instances: 8, CodeK: 2, Net: "nics=2",
 		Members: []launch.Member{{Name: "m1", ClientPort: 1, PeerPort: 2, MorePeerPorts: []int{3}},
 			{Name: "m2", ClientPort: 11, PeerPort: 12, MorePeerPorts: []int{13}}},
 	}
