@@ -122,9 +122,9 @@ func (s *Store) applyAccepted(r *pb.InternalRaftRequest) *Result {
 	if s.rights.auth.IsAuthEnabled() && s.Closed(r.GetHeader().GetAuthRevision()) {
 		return &Result{Err: auth.ErrUserEmpty}
 	}
-	resp, trace, err := txn.Put(context.Background(), s.lg, s.lessor, s.kv, r.Put)
+	resp, _, err := txn.Put(context.Background(), s.lg, s.lessor, s.kv, r.Put)
 	if !s.limits.quota.Available(r.Put) {
 		s.limits.noSpaceFound() // the next ones are not accepted
 	}
-	return &Result{Resp: resp, Err: err, replaced: s.replaced, Trace: trace}
+	return &Result{Resp: resp, Err: err, replaced: s.replaced}
 }

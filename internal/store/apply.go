@@ -7,7 +7,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/pkg/v3/traceutil"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.etcd.io/etcd/server/v3/etcdserver/apply"
 	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
@@ -38,8 +37,6 @@ type Result struct {
 	replaced <-chan struct{}
 	// AuthRevision, of AuthEnable, is that of the users and roles with which it took effect.
 	AuthRevision uint64
-	// Trace has the time that each step took.
-	Trace *traceutil.Trace
 }
 
 // Apply applies commands in order and sets their results. Commands at positions that the state
@@ -164,7 +161,7 @@ func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {
 	if errors.Is(out.Err, etcderrors.ErrNoSpace) {
 		s.limits.noSpaceFound()
 	}
-	result := &Result{Resp: out.Resp, Err: out.Err, Physical: out.Physc, replaced: s.replaced, Trace: out.Trace}
+	result := &Result{Resp: out.Resp, Err: out.Err, Physical: out.Physc, replaced: s.replaced}
 	if r.AuthEnable != nil {
 		result.AuthRevision = s.rights.auth.Revision()
 	}
