@@ -7,8 +7,9 @@ import (
 )
 
 // maxGarbage bounds the growth of the heap between two garbage collections in bytes, unless that is less than the
-// live heap.
-const maxGarbage = 256 << 20
+// live heap: the heap of a member with little data grows by more than its live size, because collections cost little
+// then, and that of a member with much data doubles, as Go's own default has it.
+const maxGarbage = 16 << 20
 
 // boundGarbage sets the garbage collection percentage, and lowers it after each collection if the heap would
 // otherwise grow by more than maxGarbage bytes. It never goes below 100, unless percent is.

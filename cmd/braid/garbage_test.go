@@ -11,9 +11,9 @@ import (
 
 func TestGrowth(t *testing.T) {
 	require.Equal(t, 400, growth(400, 0))
-	require.Equal(t, 400, growth(400, 64<<20))
-	require.Equal(t, 200, growth(400, 128<<20))
-	require.Equal(t, 125, growth(400, 200<<20), "steps are coarse")
+	require.Equal(t, 400, growth(400, maxGarbage/4))
+	require.Equal(t, 200, growth(400, maxGarbage/2))
+	require.Equal(t, 125, growth(400, maxGarbage/32*25), "steps are coarse")
 	require.Equal(t, 100, growth(400, 4<<30), "never less than Go's default")
 	require.Equal(t, 50, growth(50, 4<<30), "but for whom wants less")
 }

@@ -224,7 +224,7 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 }
 
 func (s *Settings) processFlags(f *pflag.FlagSet) {
-	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent, up to 256 "+
+	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent, up to 16 "+
 		"MiB or the live heap if that is more; the variable GOGC wins")
 	f.BoolVar(&s.UnsafeNoFsync, "unsafe-no-fsync", false, "do not wait for disks: if the machine or its power fails, "+
 		"acknowledged writes are lost, and this member's data may be damaged (tests only)")
