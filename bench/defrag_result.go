@@ -102,8 +102,8 @@ func (c *DefragContest) WriteText(w io.Writer) {
 		"\tof others\t(alone)\tputs\terrors\t")
 	for _, r := range c.Results {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", r.Protocol, number(r.InUseMiB),
-			number(r.BeforeMiB), number(r.AfterMiB), number(r.DefragS), number(r.During.LongestMS), number(r.Alone.LongestMS),
-			number(r.During.OthersMS), number(r.Alone.OthersMS), number(r.During.Puts), r.During.Errors)
+			number(r.BeforeMiB), number(r.AfterMiB), number(r.DefragS), number(r.During.LongestMS),
+			number(r.Alone.LongestMS), number(r.During.OthersMS), number(r.Alone.OthersMS), number(r.During.Puts), r.During.Errors)
 	}
 	_ = tw.Flush()
 	for _, r := range c.Results {
