@@ -98,12 +98,15 @@ func (c *DefragContest) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%d members, a client each, %d-byte values, medians of %d rounds on %d cores, %s\n",
 		c.Results[0].Nodes, c.ValSize, c.Rounds, c.Machine.Cores, c.Machine.Filesystem)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "\tMiB in use\tbefore\tafter\tdefrag s\tlongest pause ms\t(alone)"+
-		"\tof others\t(alone)\tputs\terrors\t")
+	fmt.Fprintln(tw, "\tMiB in use\tbefore\tafter\tdefrag s\tlongest pause ms\t(alone)\tof others\t(alone)\tputs\t"+
+		"errors\t")
 	for _, r := range c.Results {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", r.Protocol, number(r.InUseMiB),
-			number(r.BeforeMiB), number(r.AfterMiB), number(r.DefragS), number(r.During.LongestMS),
-			number(r.Alone.LongestMS), number(r.During.OthersMS), number(r.Alone.OthersMS), number(r.During.Puts), r.During.Errors)
+		fmt.Fprintf(tw, "%s\t", r.Protocol)
+		for _, v := range []float64{r.InUseMiB, r.BeforeMiB, r.AfterMiB, r.DefragS, r.During.LongestMS, r.Alone.LongestMS,
+			r.During.OthersMS, r.Alone.OthersMS, r.During.Puts} {
+			fmt.Fprintf(tw, "%s\t", number(v))
+		}
+		fmt.Fprintf(tw, "%d\t\n", r.During.Errors)
 	}
 	_ = tw.Flush()
 	for _, r := range c.Results {
