@@ -37,7 +37,9 @@ func (p *Profile) Equal(o *Profile) bool {
 }
 
 // Differences says for people how the values differ from those of the profile before; see [setting.Differences].
-func (p *Profile) Differences(before *Profile) string { return setting.Differences(before.Values, p.Values) }
+func (p *Profile) Differences(before *Profile) string {
+	return setting.Differences(before.Values, p.Values)
+}
 
 // Had reports whether a profile is this one, or one of those before.
 func (p *Profile) Had(o *Profile) bool {
