@@ -1,0 +1,240 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/testsize"
+)
+
+// TestRules: promtool accepts rules and example, and its tests of the rules succeed.
+func TestRules(t *testing.T) {
+	testsize.Only(t, testsize.Deploy)
+	do(t, "prometheus", "promtool", "check", "config", "prometheus.yml")
+	do(t, "prometheus", "promtool", "check", "rules", "alerts.yml")
+	do(t, "prometheus", "promtool", "test", "rules", "alerts_test.yml")
+}
+
+// prometheus is a Prometheus that scrapes a cluster.
+type prometheus struct {
+	t   *testing.T
+	url string
+}
+
+// configuration is that of a Prometheus which scrapes often.
+const configuration = `global: {scrape_interval: 500ms, evaluation_interval: 500ms}
+rule_files: [%s]
+scrape_configs:
+- job_name: braid
+  static_configs: [{targets: [%s]}]
+`
+
+func startPrometheus(t *testing.T, targets []string) *prometheus {
+	t.Helper()
+	rules, err := filepath.Abs("prometheus/alerts.yml")
+	require.NoError(t, err)
+	dir, address := t.TempDir(), free(t)
+	config := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf(configuration, rules, strings.Join(targets, ","))
+	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
+	begin(t, dir, nil, "prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+address)
+	p := &prometheus{t, "http://" + address}
+	eventually(t, "Prometheus is ready", func(ctx context.Context) bool { return answers(ctx, p.url+"/-/ready") })
+	return p
+}
+
+// ask calls the API of Prometheus.
+func (p *prometheus) ask(ctx context.Context, path string, result any) {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
+	require.NoError(p.t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(p.t, err)
+	defer response.Body.Close()
+	answer := struct {
+		Status, Error string
+		Data          any
+	}{Data: result}
+	require.NoError(p.t, json.NewDecoder(response.Body).Decode(&answer))
+	require.Equal(p.t, "success", answer.Status, "%s: %s", path, answer.Error)
+}
+
+// finds reports whether an expression has a value now.
+func (p *prometheus) finds(ctx context.Context, expr string) bool {
+	var data struct{ Result []any }
+	p.ask(ctx, "/api/v1/query?query="+url.QueryEscape(expr), &data)
+	return len(data.Result) > 0
+}
+
+// findsAll waits until each expression has had a value.
+func (p *prometheus) findsAll(exprs []string) {
+	p.t.Helper()
+	missing := slices.Clone(exprs)
+	defer func() {
+		if len(missing) > 0 {
+			p.t.Logf("no value: %s", strings.Join(missing, "\n"))
+		}
+	}()
+	eventually(p.t, "all queries have values", func(ctx context.Context) bool {
+		missing = slices.DeleteFunc(missing, func(expr string) bool { return p.finds(ctx, expr) })
+		return len(missing) == 0
+	})
+}
+
+// cluster is a run of braid up.
+type cluster struct {
+	t     *testing.T
+	braid string
+	ends  []string    // addresses for clients
+	pids  map[int]int // by the index in ends
+}
+
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{t: t, braid: filepath.Join(release(t), "braid"), pids: map[int]int{}}
+	p := begin(t, "", nil, c.braid, "up", "--json", "--base-port=0", "--data", filepath.Join(t.TempDir(), "data"),
+		"--lane-prefix=k")
+	eventually(t, "the cluster is ready", func(context.Context) bool {
+		text, err := os.ReadFile(p.log)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			var e struct {
+				Event     string
+				PID       int
+				Member    string
+				Endpoints []string
+			}
+			if json.Unmarshal([]byte(line), &e) != nil {
+				continue
+			}
+			if e.Event == "started" {
+				c.pids[int(e.Member[1]-'1')] = e.PID
+			}
+			if e.Event == "ready" {
+				c.ends = e.Endpoints
+			}
+		}
+		return c.ends != nil
+	})
+	return c
+}
+
+func (c *cluster) ctl(args ...string) string {
+	c.t.Helper()
+	return do(c.t, "", c.braid, append([]string{"ctl", "--endpoints", strings.Join(c.ends, ",")}, args...)...)
+}
+
+// load puts, reads, and fails, until the returned function is called.
+func (c *cluster) load() (stop func()) {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 0; ctx.Err() == nil; n++ {
+			end := c.ends[n%len(c.ends)]
+			_, _ = try(ctx, "", c.braid, "ctl", "--endpoints", end, "put", "k", fmt.Sprint(n))
+			_, _ = try(ctx, "", c.braid, "ctl", "--endpoints", end, "get", "k")
+			_, _ = try(ctx, "", c.braid, "ctl", "--endpoints", end, "get", "k", "--rev=999999999") // it does not exist yet
+			answers(ctx, "http://"+end+"/readyz")
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// selectors match a series, with its labels.
+var selectors = regexp.MustCompile(`\b(?:up|(?:etcd|braid|grpc|process)_\w+)\b(?:\{[^}]*\})?`)
+
+// queriesOf are the queries that a cluster of a protocol answers, of the dashboard and, for all protocols, of the
+// alerts. An alert's expression has a value in trouble only, so its series are asked for.
+func queriesOf(t *testing.T, protocol string) (exprs []string) {
+	t.Helper()
+	for _, r := range rows {
+		for _, p := range r.panels {
+			for _, q := range p.queries {
+				if q.with == protocol && q.rare == "" {
+					exprs = append(exprs, filled(q.expr, `job="braid",instance=~".*"`, "5s"))
+				}
+			}
+		}
+	}
+	for _, r := range alertRules(t) {
+		found := selectors.FindAllString(r.Expr, -1)
+		require.NotEmpty(t, found, r.Alert)
+		for _, s := range found {
+			with := map[bool]string{strings.HasPrefix(s, "braid_lane_"): "lcr", strings.HasPrefix(s, "braid_epoch_"): "iss"}[true]
+			if with == protocol {
+				exprs = append(exprs, s)
+			}
+		}
+	}
+	return exprs
+}
+
+// TestQueriesFindSeries: Prometheus scrapes a cluster that runs each protocol in turn, and each query of dashboard and
+// rules finds something. Then a majority is killed, and the alerts for that begin.
+func TestQueriesFindSeries(t *testing.T) {
+	testsize.Only(t, testsize.Deploy)
+	c := startCluster(t)
+	p := startPrometheus(t, c.ends)
+	id := regexp.MustCompile(`[0-9a-f]+`).FindString(c.ctl("member", "list"))
+	var member uint64
+	_, err := fmt.Sscanf(id, "%x", &member)
+	require.NoError(t, err)
+	body := fmt.Sprintf(`{"action":"ACTIVATE","memberID":"%d","alarm":"NOSPACE"}`, member)
+	response, err := http.Post("http://"+c.ends[0]+"/v3/maintenance/alarm", "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	alarm := `ALERTS{alertname="BraidAlarm",alarm_type="NOSPACE",server_id="` + id + `"}`
+	p.findsAll([]string{alarm})
+	c.ctl("alarm", "disarm")
+
+	stop := c.load()
+	defer stop()
+	p.findsAll(queriesOf(t, ""))
+	for _, protocol := range []string{"lcr", "niagara", "iss"} {
+		do(t, "", c.braid, "switch", protocol, "--endpoints", strings.Join(c.ends, ","))
+		if protocol == "niagara" {
+			do(t, "", c.braid, "reshape", "2", "--endpoints", strings.Join(c.ends, ","))
+		}
+		p.findsAll(queriesOf(t, protocol))
+	}
+	stop()
+	p.requireHealthyRules()
+
+	for n := range 2 {
+		require.NoError(t, syscall.Kill(c.pids[n], syscall.SIGKILL))
+	}
+	for _, name := range []string{"BraidMajorityDown", "BraidNoLeader", "BraidMemberDown", "BraidMemberUnreachable"} {
+		p.findsAll([]string{`ALERTS{alertname="` + name + `"}`})
+	}
+}
+
+// requireHealthyRules demands that Prometheus evaluated all rules, without an error.
+func (p *prometheus) requireHealthyRules() {
+	p.t.Helper()
+	var data struct {
+		Groups []struct{ Rules []struct{ Name, Health, LastError string } }
+	}
+	p.ask(p.t.Context(), "/api/v1/rules", &data)
+	count := 0
+	for _, g := range data.Groups {
+		for _, r := range g.Rules {
+			require.Equal(p.t, "ok", r.Health, "%s: %s", r.Name, r.LastError)
+			count++
+		}
+	}
+	require.Len(p.t, alertRules(p.t), count)
+}
