@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// engine is the program that builds and runs images on this machine, and what it needs to be told: runc is what works in
-// all control groups, and limits above its own may not be set by every user.
+// engine is the program that builds and runs images on this machine, and what it needs to be told: runc works in all
+// control groups, and not every user may set limits above its own.
 func engine(t *testing.T) (name string, build, run []string) {
 	t.Helper()
 	run = []string{"--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"}
@@ -37,8 +37,8 @@ func TestImage(t *testing.T) {
 		"INITIAL_ADVERTISE_PEER": peer, "LISTEN_METRICS": web} {
 		run = append(run, "-e", "ETCD_"+name+"_URLS=http://"+address)
 	}
-	run = append(run, "--detach", "--name", id, "--network=host", "--read-only", "--cap-drop=all", "-v", id+":/var/lib/braid",
-		"-e", "ETCD_NAME=m1", "-e", "ETCDCTL_ENDPOINTS="+client, tag)
+	run = append(run, "--detach", "--name", id, "--network=host", "--read-only", "--cap-drop=all",
+		"-v", id+":/var/lib/braid", "-e", "ETCD_NAME=m1", "-e", "ETCDCTL_ENDPOINTS="+client, tag)
 	t.Cleanup(func() { _, _ = try(context.Background(), "", program, "volume", "rm", id) })
 	t.Cleanup(func() { _, _ = try(context.Background(), "", program, "rm", "-f", id) })
 	for _, want := range []string{"", "k\nv"} {

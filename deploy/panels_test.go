@@ -48,8 +48,8 @@ func stagesOf(request string) (p99, mean []query) {
 			" / sum by (stage) (rate(braid_request_stage_seconds_count" + selector + "))"}}
 }
 
-var rows = []row{clusterRow, requestsRow, stagesRow, diskRow, databaseRow, membersRow, instancesRow, lanesRow, epochsRow,
-	fitRow, processRow}
+var rows = []row{clusterRow, requestsRow, stagesRow, diskRow, databaseRow, membersRow, instancesRow, lanesRow,
+	epochsRow, fitRow, processRow}
 
 var clusterRow = row{"Cluster", []panel{
 	{"Members that answer", "none", []query{{legend: "members", expr: `sum(up{$S})`},

@@ -174,7 +174,8 @@ func queriesOf(t *testing.T, protocol string) (exprs []string) {
 		found := selectors.FindAllString(r.Expr, -1)
 		require.NotEmpty(t, found, r.Alert)
 		for _, s := range found {
-			with := map[bool]string{strings.HasPrefix(s, "braid_lane_"): "lcr", strings.HasPrefix(s, "braid_epoch_"): "iss"}[true]
+			lanes, epochs := strings.HasPrefix(s, "braid_lane_"), strings.HasPrefix(s, "braid_epoch_")
+			with := map[bool]string{lanes: "lcr", epochs: "iss"}[true]
 			if with == protocol {
 				exprs = append(exprs, s)
 			}
@@ -226,7 +227,9 @@ func TestQueriesFindSeries(t *testing.T) {
 func (p *prometheus) requireHealthyRules() {
 	p.t.Helper()
 	var data struct {
-		Groups []struct{ Rules []struct{ Name, Health, LastError string } }
+		Groups []struct {
+			Rules []struct{ Name, Health, LastError string }
+		}
 	}
 	p.ask(p.t.Context(), "/api/v1/rules", &data)
 	count := 0

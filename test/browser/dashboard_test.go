@@ -11,7 +11,7 @@ import (
 )
 
 // patience is for what a busy machine does in a few seconds.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // program is braid, which TestMain builds.
 var program string
@@ -58,8 +58,10 @@ func value[T any](t *testing.T, p *page, expression string) T {
 // leader is the name of the member that the page shows as the leader.
 func leader(t *testing.T, p *page) string {
 	t.Helper()
-	return value[string](t, p, `document.querySelector(".card[data-leads]")?.dataset.member || ""`)
+	return value[string](t, p, leadsNow)
 }
+
+const leadsNow = `(document.querySelector(".card[data-leads]")?.dataset.member || "")`
 
 // TestOperate: the page shows a cluster, and its controls operate it.
 func TestOperate(t *testing.T) {
@@ -90,13 +92,11 @@ func killAndStart(t *testing.T, p *page) {
 	killed := leader(t, p)
 	require.NoError(t, p.click(fmt.Sprintf(`[data-member=%s] [data-action=kill]`, killed)))
 	require.NoError(t, p.await(serving(2), patience))
-	leads := `![%q, ""].includes(document.querySelector(".card[data-leads]")?.dataset.member || "")`
-	require.NoError(t, p.await(fmt.Sprintf(leads, killed), patience), "another one leads")
+	require.NoError(t, p.await(fmt.Sprintf(leadsNow+" && "+leadsNow+" !== %q", killed), patience), "another one leads")
 	require.NoError(t, p.await(loaded, patience), "the load has answers again")
 	require.NoError(t, p.await(writes, patience))
 	require.NoError(t, p.await(shows("#events", killed+" was killed from here"), patience))
-	dead := `/dead/.test(document.querySelector(".card[data-member=%s] .state").textContent)`
-	require.NoError(t, p.await(fmt.Sprintf(dead, killed), patience))
+	require.NoError(t, p.await(shows(fmt.Sprintf(".card[data-member=%s] .state", killed), "dead"), patience))
 	require.NoError(t, p.click(fmt.Sprintf(`[data-member=%s] [data-action=start]`, killed)))
 	require.NoError(t, p.await(serving(3), patience))
 }
@@ -125,8 +125,9 @@ func cutAndHeal(t *testing.T, p *page) {
 // TestStrangers: with auth on, strangers see nothing of the cluster, and a user sees it after the login.
 func TestStrangers(t *testing.T) {
 	c, ctx := started(t, "--nodes", "3"), context.Background()
-	commands := [][]string{{"user", "add", "root:secret"}, {"user", "grant-role", "root", "root"}, {"auth", "enable"}}
-	for _, args := range commands {
+	for _, args := range [][]string{
+		{"user", "add", "root:secret"}, {"user", "grant-role", "root", "root"}, {"auth", "enable"},
+	} {
 		require.NoError(t, c.ctl(ctx, args...))
 	}
 	for name, url := range map[string]string{"braid up": c.dashboard, "a member": c.urls["m1"] + "/"} {
@@ -171,6 +172,28 @@ func TestTheMemberOfThePageDies(t *testing.T) {
 	require.NoError(t, p.await(serving(3)+` && !document.querySelector("#banners a")`, patience))
 }
 
+// TestAlarm: with an alarm that stops writes the page is red, and says what to do.
+func TestAlarm(t *testing.T) {
+	c := started(t, "--nodes", "3")
+	p := opened(t, c.dashboard, desk)
+	require.NoError(t, p.await(serving(3), patience))
+	alarm := func(action string) {
+		value[string](t, p, fmt.Sprintf(`(async () => {
+	const member = BigInt("0x" + (await (await fetch("/braid/status")).json()).id).toString()
+	const body = JSON.stringify({action: %q, memberID: member, alarm: "NOSPACE"})
+	return (await fetch("/v3/maintenance/alarm", {method: "POST", body})).text()
+})()`, action))
+	}
+	alarm("ACTIVATE")
+	require.NoError(t, p.await(shows("#banners", "Alarm NOSPACE of m"), patience))
+	require.NoError(t, p.await(shows("#banners", "braid ctl alarm disarm"), patience))
+	require.NoError(t, p.await(shows("#sentence", "Only reads are served"), patience))
+	require.NoError(t, p.await(`document.querySelector("#dot.bad")`, patience))
+	alarm("DEACTIVATE")
+	require.NoError(t, p.await(serving(3)+` && !document.querySelector("#banners").children.length`, patience))
+	require.Empty(t, p.complaints())
+}
+
 // TestLooks: nothing is wider than the page on a phone or a desk, in light or dark colors, and the keyboard reaches
 // the controls.
 func TestLooks(t *testing.T) {
@@ -179,17 +202,16 @@ func TestLooks(t *testing.T) {
 	for _, l := range []look{phone, {width: 390, height: 844, dark: true}, {width: 820, height: 1180}, desk, night} {
 		require.NoError(t, p.dress(l))
 		require.NoError(t, p.await(serving(5), patience))
-		fits := `document.querySelector("#picture svg").getBoundingClientRect().right <= innerWidth`
-		require.NoError(t, p.await(fits, patience))
+		require.NoError(t, p.await(`document.querySelector("#picture svg").getBoundingClientRect().right <= innerWidth`,
+			patience))
 		require.LessOrEqual(t, value[int](t, p, `document.documentElement.scrollWidth`), int(l.width))
 		require.Equal(t, l.dark, value[string](t, p, background) == "rgb(14, 17, 22)")
 	}
 	before := value[string](t, p, background)
 	require.NoError(t, p.click("#theme"))
 	require.NotEqual(t, before, value[string](t, p, background))
-	require.Zero(t, value[int](t, p, `[...document.querySelectorAll("button, a, input, select")].filter(b =>
-b.offsetParent && !(b.textContent.trim() || b.getAttribute("aria-label") || b.closest("label"))).length`),
-		"each control has a name")
+	require.Zero(t, value[int](t, p, `[...document.querySelectorAll("button, a, input, select")].filter(b => b.offsetParent
+&& !(b.textContent.trim() || b.getAttribute("aria-label") || b.closest("label"))).length`), "each control has a name")
 	reached := map[string]bool{}
 	for range 40 {
 		reached[value[string](t, p, `document.activeElement.id || document.activeElement.dataset.action || ""`)] = true

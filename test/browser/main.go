@@ -12,7 +12,7 @@ import (
 
 func main() {
 	program := flag.String("braid", "", "the program `braid`; default: it is built from this checkout")
-	dir := flag.String("screenshots", "", "`folder` for the pictures of the dashboard in the documentation, as PNG")
+	dir := flag.String("screenshots", "", "existing `folder` for the pictures of the dashboard, as PNG")
 	only := flag.String("only", "", "the `name` of the only picture to take")
 	flag.Parse()
 	if *dir == "" || flag.NArg() > 0 {
@@ -37,9 +37,6 @@ func run(program, dir, only string) error {
 		if program, err = build(work); err != nil {
 			return err
 		}
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
 	}
 	return takePictures(ctx, program, work, dir, only)
 }

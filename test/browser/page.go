@@ -109,12 +109,11 @@ func (p *page) click(selector string) error {
 
 // eval evaluates JavaScript.
 func eval[T any](p *page, expression string) (T, error) {
-	return chromedp.Run(p.ctx, chromedp.Evaluate[T](expression))
+	return chromedp.Run(p.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
 // Expressions for await.
-const loaded = `/ [1-9][\d.]*\s?k?\/s writes|: [1-9][\d.]*\s?k?\/s writes/.test(
-document.querySelector("#loading").textContent)`
+const loaded = `/: [1-9][\d.]*\s?k?\/s writes/.test(document.querySelector("#loading").textContent)`
 
 // shows is true once an element of a CSS selector has a text.
 func shows(selector, text string) string {

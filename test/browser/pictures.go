@@ -30,7 +30,7 @@ const settle = 20 * time.Second
 // set is pictures of one cluster.
 type set struct {
 	members  int
-	flags    []string // of braid up
+	flags    []string // of braid up, besides their number
 	settle   time.Duration
 	pictures []picture
 }
@@ -41,10 +41,11 @@ var sets = []set{
 		{"dashboard-dark", night, nil, ""},
 		{"dashboard-phone", phone, nil, ""},
 		{"protocol-raft", desk, nil, "#protocol"},
+		{"member-killed", desk, killLeader, ""},
+		{"measurements", look{width: 1400, height: 2600}, startAgain, "#charts"},
 		{"protocol-niagara", desk, switchTo("niagara"), "#protocol"},
 		{"protocol-iss", desk, switchTo("iss"), "#protocol"},
 		{"protocol-multi-paxos", desk, switchTo("multi-paxos"), "#protocol"},
-		{"member-killed", desk, killLeader, ""},
 	}},
 	{3, []string{"--protocol", "lcr", "--lane-prefix", "braid-up-load/"}, settle, []picture{
 		{"protocol-lcr", desk, load(50, 1024), "#protocol"},
@@ -145,8 +146,8 @@ n.value = %d; v.value = %d; document.querySelector("#load").click(); return true
 
 func switchTo(protocol string) func(*page) error {
 	return func(p *page) error {
-		choose := fmt.Sprintf(`(document.querySelector("#to-protocol").value = %q, true)`, protocol)
-		if _, err := eval[bool](p, choose); err != nil {
+		set := fmt.Sprintf(`(document.querySelector("#to-protocol").value = %q, true)`, protocol)
+		if _, err := eval[bool](p, set); err != nil {
 			return err
 		}
 		if err := p.click("#switch"); err != nil {
@@ -166,4 +167,12 @@ func killLeader(p *page) error {
 	}
 	time.Sleep(settle / 2)
 	return p.await(shows("#sentence", "2 of 3 members serve"), 30*time.Second)
+}
+
+func startAgain(p *page) error {
+	if err := p.click(".card.bad [data-action=start]"); err != nil {
+		return err
+	}
+	time.Sleep(settle)
+	return p.await(serving(3), 30*time.Second)
 }

@@ -24,7 +24,9 @@ const ranges = {300: 1, 600: 1, 3600: 10} // seconds, and those of a point
 const binary = Array.from({length: 50}, (_, i) => 2 ** i) // steps of axes of bytes
 const height = 150
 const hidden = new Set() // members that are not drawn
-let range = 300, view = "members", shape = ""
+let range = 300,
+  view = "members",
+  shape = ""
 
 function quota() {
   const q = Math.max(...model.members.map(m => m.status?.quota_bytes || 0))
@@ -32,12 +34,38 @@ function quota() {
 }
 
 export function start() {
-  choice(byId("range"), [[300, "5 min"], [600, "10 min"], [3600, "1 h"]], range, v => { range = v; update() })
-  choice(byId("view"), [["members", "members"], ["sum", "sum"]], view, v => { view = v; update() })
-  const seen = new IntersectionObserver(entries => {
-    for (const e of entries) e.target.chart.seen = e.isIntersecting
-    update()
-  }, {rootMargin: "200px"})
+  choice(
+    byId("range"),
+    [
+      [300, "5 min"],
+      [600, "10 min"],
+      [3600, "1 h"],
+    ],
+    range,
+    v => {
+      range = v
+      update()
+    },
+  )
+  choice(
+    byId("view"),
+    [
+      ["members", "members"],
+      ["sum", "sum"],
+    ],
+    view,
+    v => {
+      view = v
+      update()
+    },
+  )
+  const seen = new IntersectionObserver(
+    entries => {
+      for (const e of entries) e.target.chart.seen = e.isIntersecting
+      update()
+    },
+    {rootMargin: "200px"},
+  )
   for (const c of charts) {
     c.title_ = h("h3", {}, c.title)
     c.now = h("span", {class: "now"})
@@ -48,14 +76,19 @@ export function start() {
     byId("charts").append(c.root)
     seen.observe(c.root)
   }
-  new ResizeObserver(() => { for (const c of charts) if (c.u) c.u.setSize({width: c.plot.clientWidth, height}) }).observe(byId("charts"))
+  new ResizeObserver(() => {
+    for (const c of charts) if (c.u) c.u.setSize({width: c.plot.clientWidth, height})
+  }).observe(byId("charts"))
 }
 
 // restyle draws the charts anew, in other colors.
-export function restyle() { shape = ""; if (model.members.length) update() }
+export function restyle() {
+  shape = ""
+  if (model.members.length) update()
+}
 
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
-const colorVar = m => css("--m" + colorOf(m.id) % 9)
+const colorVar = m => css("--m" + (colorOf(m.id) % 9))
 
 // lines are what a chart draws: {name, key, member, color, dash}.
 function lines(c) {
@@ -65,28 +98,48 @@ function lines(c) {
     for (const m of model.members) {
       if (hidden.has(m.id)) continue
       const dash = i === 1 ? [3, 3] : colorOf(m.id) > 8 ? [8, 3] : undefined
-      out.push({name: m.name + (c.lines.length > 1 ? i ? " p50" : " p99" : ""), key, member: m, color: colorVar(m), dash})
+      out.push({
+        name: m.name + (c.lines.length > 1 ? (i ? " p50" : " p99") : ""),
+        key,
+        member: m,
+        color: colorVar(m),
+        dash,
+      })
     }
   })
   return out
 }
 
 export function update() {
-  const end = Math.floor(now()) - 1, step = ranges[range]
-  const to = end - end % step, from = to - range
-  const want = [range, view, model.members.map(m => m.id + m.name), [...hidden], document.documentElement.dataset.theme].join()
+  const end = Math.floor(now()) - 1,
+    step = ranges[range]
+  const to = end - (end % step),
+    from = to - range
+  const want = [
+    range,
+    view,
+    model.members.map(m => m.id + m.name),
+    [...hidden],
+    document.documentElement.dataset.theme,
+  ].join()
   if (want !== shape) {
     shape = want
     drawLegend()
-    for (const c of charts) { c.u?.destroy(); c.u = null }
+    for (const c of charts) {
+      c.u?.destroy()
+      c.u = null
+    }
   }
   const times = []
   for (let t = from; t <= to; t += step) times.push(t)
   for (const c of charts) {
     if (!c.seen) continue
-    const drawn = c.u ? c.lines_ : c.lines_ = lines(c)
-    const data = [times, ...drawn.map(l => l.member ? l.member.series.column(l.key, from, to, step) : total(l.key, from, to, step))]
-    c.u ? c.u.setData(data, false) : c.u = make(c, drawn, data)
+    const drawn = c.u ? c.lines_ : (c.lines_ = lines(c))
+    const data = [
+      times,
+      ...drawn.map(l => (l.member ? l.member.series.column(l.key, from, to, step) : total(l.key, from, to, step))),
+    ]
+    c.u ? c.u.setData(data, false) : (c.u = make(c, drawn, data))
     c.u.batch(() => {
       c.u.setScale("x", {min: from, max: to})
       c.u.setScale("y", bounds(c, data))
@@ -114,24 +167,67 @@ function bounds(c, data) {
 
 // say writes the newest values beside the title.
 function say(c, drawn, data) {
-  const last = drawn.map((l, i) => l.key === c.lines[0] ? data[i + 1].findLast(v => v != null) : null).filter(v => v != null)
-  if (!last.length) { text(c.now, "no samples"); return }
-  text(c.now, c.sum ? join(c.unit(last.reduce((a, b) => a + b, 0))) : `${last.length > 1 ? "up to " : ""}${join(c.unit(Math.max(...last)))}`)
+  const last = drawn
+    .map((l, i) => (l.key === c.lines[0] ? data[i + 1].findLast(v => v != null) : null))
+    .filter(v => v != null)
+  if (!last.length) {
+    text(c.now, "no samples")
+    return
+  }
+  text(
+    c.now,
+    c.sum
+      ? join(c.unit(last.reduce((a, b) => a + b, 0)))
+      : `${last.length > 1 ? "up to " : ""}${join(c.unit(Math.max(...last)))}`,
+  )
 }
 
 function make(c, drawn, data) {
-  const ink = css("--ink-2"), grid = css("--grid"), font = "11px " + css("--font")
+  const ink = css("--ink-2"),
+    grid = css("--grid"),
+    font = "11px " + css("--font")
   const axis = {stroke: ink, font, ticks: {show: false}, grid: {stroke: grid, width: 1}}
-  return new uPlot({
-    width: Math.max(120, c.plot.clientWidth), height, padding: [8, 8, 0, 0], legend: {show: false},
-    scales: {x: {time: true, auto: false}, y: {auto: false}},
-    cursor: {sync: {key: "braid"}, y: false, points: {size: 6}, drag: {x: false, y: false}},
-    axes: [{...axis, size: 24, space: 52, values: (_, ticks) => ticks.map(t => clock(t * 1000).slice(0, t % 60 ? 8 : 5)), grid: {show: false}},
-      {...axis, size: 62, space: 34, incrs: c.unit(1)[1].startsWith("B") ? binary : undefined, values: (_, ticks) => ticks.map(v => v === 0 ? "0" : join(c.unit(v)))}],
-    series: [{}, ...drawn.map(l => ({label: l.name, stroke: l.color, width: 1.5, dash: l.dash, points: {show: false}, spanGaps: false,
-      fill: drawn.length === 1 ? l.color + "22" : undefined}))],
-    hooks: {drawClear: [u => drawMarks(u, c)], setCursor: [u => tip(c, u)]},
-  }, data, c.plot)
+  return new uPlot(
+    {
+      width: Math.max(120, c.plot.clientWidth),
+      height,
+      padding: [8, 8, 0, 0],
+      legend: {show: false},
+      scales: {x: {time: true, auto: false}, y: {auto: false}},
+      cursor: {sync: {key: "braid"}, y: false, points: {size: 6}, drag: {x: false, y: false}},
+      axes: [
+        {
+          ...axis,
+          size: 24,
+          space: 52,
+          values: (_, ticks) => ticks.map(t => clock(t * 1000).slice(0, t % 60 ? 8 : 5)),
+          grid: {show: false},
+        },
+        {
+          ...axis,
+          size: 62,
+          space: 34,
+          incrs: c.unit(1)[1].startsWith("B") ? binary : undefined,
+          values: (_, ticks) => ticks.map(v => (v === 0 ? "0" : join(c.unit(v)))),
+        },
+      ],
+      series: [
+        {},
+        ...drawn.map(l => ({
+          label: l.name,
+          stroke: l.color,
+          width: 1.5,
+          dash: l.dash,
+          points: {show: false},
+          spanGaps: false,
+          fill: drawn.length === 1 ? l.color + "22" : undefined,
+        })),
+      ],
+      hooks: {drawClear: [u => drawMarks(u, c)], setCursor: [u => tip(c, u)]},
+    },
+    data,
+    c.plot,
+  )
 }
 
 // drawMarks draws the events that are warnings, and the limit of the value.
@@ -139,6 +235,7 @@ function drawMarks(u, c) {
   const {ctx, bbox} = u
   ctx.save()
   ctx.lineWidth = devicePixelRatio
+  ctx.setLineDash([])
   for (const e of model.events) {
     const t = e.at / 1000
     if (e.level === "info" || t < u.scales.x.min || t > u.scales.x.max) continue
@@ -164,25 +261,56 @@ function drawMarks(u, c) {
 
 // tip shows the values at the cursor, in the chart under the pointer alone.
 function tip(c, u) {
-  const i = u.cursor.idx, own = i != null && u.cursor.left >= 0 && c.root.matches(":hover")
+  const i = u.cursor.idx,
+    own = i != null && u.cursor.left >= 0 && c.root.matches(":hover")
   c.tip.hidden = !own
   if (!own) return
-  const rows = c.lines_.map((l, k) => ({l, v: u.data[k + 1][i]})).filter(r => r.v != null).sort((a, b) => b.v - a.v)
-  c.tip.replaceChildren(h("b", {}, clock(u.data[0][i] * 1000)), ...rows.map(r =>
-    h("span", {class: r.l.member ? "c" + colorOf(r.l.member.id) % 9 : ""}, h("i", {class: "swatch"}), r.l.name, h("b", {}, join(c.unit(r.v))))))
-  const left = u.cursor.left + u.bbox.left / devicePixelRatio, wide = c.plot.clientWidth
+  const rows = c.lines_
+    .map((l, k) => ({l, v: u.data[k + 1][i]}))
+    .filter(r => r.v != null)
+    .sort((a, b) => b.v - a.v)
+  c.tip.replaceChildren(
+    h("b", {}, clock(u.data[0][i] * 1000)),
+    ...rows.map(r =>
+      h(
+        "span",
+        {class: r.l.member ? "c" + (colorOf(r.l.member.id) % 9) : ""},
+        h("i", {class: "swatch"}),
+        r.l.name,
+        h("b", {}, join(c.unit(r.v))),
+      ),
+    ),
+  )
+  const left = u.cursor.left + u.bbox.left / devicePixelRatio,
+    wide = c.plot.clientWidth
   style(c.tip, "left", left < wide / 2 ? `${left + 14}px` : "auto")
   style(c.tip, "right", left < wide / 2 ? "auto" : `${wide - left + 14}px`)
 }
 
 // drawLegend makes a button for each member, which hides and shows its lines.
 function drawLegend() {
-  list(byId("legend"), model.members, m => m.id, m => h("button", {type: "button", class: "key", onclick: () => {
-    hidden.has(m.id) ? hidden.delete(m.id) : hidden.add(m.id)
-    update()
-  }}, h("i", {class: "swatch"}), h("span", {})), (b, m) => {
-    attr(b, "class", "key c" + colorOf(m.id) % 9)
-    attr(b, "aria-pressed", String(!hidden.has(m.id)))
-    text(b.lastChild, m.name)
-  })
+  list(
+    byId("legend"),
+    model.members,
+    m => m.id,
+    m =>
+      h(
+        "button",
+        {
+          type: "button",
+          class: "key",
+          onclick: () => {
+            hidden.has(m.id) ? hidden.delete(m.id) : hidden.add(m.id)
+            update()
+          },
+        },
+        h("i", {class: "swatch"}),
+        h("span", {}),
+      ),
+    (b, m) => {
+      attr(b, "class", "key c" + (colorOf(m.id) % 9))
+      attr(b, "aria-pressed", String(!hidden.has(m.id)))
+      text(b.lastChild, m.name)
+    },
+  )
 }

@@ -16,8 +16,14 @@ export const s = (name, attrs, ...children) => fill(document.createElementNS(spa
 
 // attr sets an attribute if it is another one; null, undefined and false remove it.
 export function attr(node, name, value) {
-  if (typeof value === "function") { node.addEventListener(name.slice(2), value); return }
-  if (value == null || value === false) { if (node.hasAttribute(name)) node.removeAttribute(name); return }
+  if (typeof value === "function") {
+    node.addEventListener(name.slice(2), value)
+    return
+  }
+  if (value == null || value === false) {
+    if (node.hasAttribute(name)) node.removeAttribute(name)
+    return
+  }
   const text = value === true ? "" : String(value)
   if (node.getAttribute(name) !== text) node.setAttribute(name, text)
 }
@@ -33,7 +39,10 @@ const styles = new WeakMap() // what style set, by node
 // style sets a property of the style if it is another one.
 export function style(node, name, value) {
   const had = of(styles, node)
-  if (had.get(name) !== value) { had.set(name, value); node.style.setProperty(name, value) }
+  if (had.get(name) !== value) {
+    had.set(name, value)
+    node.style.setProperty(name, value)
+  }
 }
 
 function of(maps, node) {
@@ -41,14 +50,16 @@ function of(maps, node) {
   return maps.get(node)
 }
 
-export const show = (node, shown) => { if (node.hidden === !!shown) node.hidden = !shown }
+export const show = (node, shown) => {
+  if (node.hidden === !!shown) node.hidden = !shown
+}
 
 export const byId = id => document.getElementById(id)
 
 const rows = new WeakMap() // the children that list made, by node
 
-// list keeps the children of a node equal to items: make(item) returns the element of a new one, which update(element,
-// item) then fills. key(item) tells which is which.
+// list keeps the children of a node equal to items: make(item) returns the element of a new one, which
+// update(element, item) then fills. key(item) tells which is which.
 export function list(parent, items, key, make, update) {
   const had = of(rows, parent)
   const keys = new Set()
@@ -57,21 +68,36 @@ export function list(parent, items, key, make, update) {
     const k = key(item)
     keys.add(k)
     let node = had.get(k)
-    if (!node) had.set(k, node = make(item))
+    if (!node) had.set(k, (node = make(item)))
     if (node === at) at = at.nextSibling
     else parent.insertBefore(node, at)
     update?.(node, item)
   }
-  for (const [k, node] of had) if (!keys.has(k)) { node.remove(); had.delete(k) }
+  for (const [k, node] of had)
+    if (!keys.has(k)) {
+      node.remove()
+      had.delete(k)
+    }
 }
 
 // choice makes buttons of which one is pressed. changed is called with its value.
 export function choice(parent, options, value, changed) {
-  const buttons = options.map(([v, label]) => h("button", {type: "button", "aria-pressed": String(v === value),
-    onclick: () => {
-      for (const b of buttons) attr(b, "aria-pressed", String(b.value_ === v))
-      changed(v)
-    }}, label))
-  options.forEach(([v], i) => { buttons[i].value_ = v })
+  const buttons = options.map(([v, label]) =>
+    h(
+      "button",
+      {
+        type: "button",
+        "aria-pressed": String(v === value),
+        onclick: () => {
+          for (const b of buttons) attr(b, "aria-pressed", String(b.value_ === v))
+          changed(v)
+        },
+      },
+      label,
+    ),
+  )
+  options.forEach(([v], i) => {
+    buttons[i].value_ = v
+  })
   parent.replaceChildren(...buttons)
 }

@@ -7,16 +7,26 @@ import {logBar, setBar, windowOf} from "./logbar.js"
 // rowsOf makes the frame of a drawing: a title, rows with a bar, and a line across the bars.
 export function frame(node, line) {
   if (node.frame) return node.frame
-  const f = {title: h("p", {class: "caption"}), rows: h("div", {class: "rows"}), line: h("span", {class: "line"}), mark: h("span", {class: "mark"}),
-    foot: h("p", {class: "note"})}
+  const f = {
+    title: h("p", {class: "caption"}),
+    rows: h("div", {class: "rows"}),
+    line: h("span", {class: "line"}),
+    mark: h("span", {class: "mark"}),
+    foot: h("p", {class: "note"}),
+  }
   f.over = h("div", {class: "over", "aria-hidden": "true"}, f.line, f.mark)
   f.root = h("div", {class: "frame"}, f.rows, line && f.over)
   node.append(f.title, f.root, f.foot)
-  return node.frame = f
+  return (node.frame = f)
 }
 
 export function row(extra = "") {
-  const p = {who: h("span", {class: "who"}), tag: h("span", {class: "tag"}), bar: logBar(), said: h("span", {class: "said"})}
+  const p = {
+    who: h("span", {class: "who"}),
+    tag: h("span", {class: "tag"}),
+    bar: logBar(),
+    said: h("span", {class: "said"}),
+  }
   const node = h("div", {class: "row " + extra}, h("span", {class: "label"}, p.who, p.tag), p.bar.root, p.said)
   node.parts = p
   return node
@@ -33,43 +43,95 @@ export function place(f, share, word) {
 
 // drawLog draws the leader's view, which is of one moment.
 export function drawLog(node, st) {
-  const f = frame(node, true), paxos = st.protocol === "multi-paxos"
-  const i = st.instances[0], leader = model.members.find(m => m.reached && leads(m.id).length && m.status?.instances.some(x => x.role === "leader"))
+  const f = frame(node, true),
+    paxos = st.protocol === "multi-paxos"
+  const i = st.instances[0],
+    leader = model.members.find(
+      m => m.reached && leads(m.id).length && m.status?.instances.some(x => x.role === "leader"),
+    )
   const own = leader?.status.instances.find(x => x.instance === i.instance) || i
-  const entries = leader ? [{id: leader.id, match: own.durable_index, last: own.last_index, leader: true}, ...(own.peers || []).map(p =>
-    ({id: p.id, match: p.match_index, last: p.match_index, active: p.active, under: p.inflight_bytes, lacking: p.lacking}))] :
-    model.members.filter(m => m.reached).map(m => ({id: m.id, match: m.status.instances[0].durable_index, last: m.status.instances[0].last_index, alone: true}))
+  const entries = leader
+    ? [
+        {id: leader.id, match: own.durable_index, last: own.last_index, leader: true},
+        ...(own.peers || []).map(p => ({
+          id: p.id,
+          match: p.match_index,
+          last: p.match_index,
+          active: p.active,
+          under: p.inflight_bytes,
+          lacking: p.lacking,
+        })),
+      ]
+    : model.members
+        .filter(m => m.reached)
+        .map(m => ({
+          id: m.id,
+          match: m.status.instances[0].durable_index,
+          last: m.status.instances[0].last_index,
+          alone: true,
+        }))
   entries.sort((a, b) => (b.leader || 0) - (a.leader || 0) || colorOf(a.id) - colorOf(b.id))
   const line = decidedTo(st, own, entries)
   const there = entries.filter(e => e.leader || e.active || e.alone)
-  const high = Math.max(own.last_index, ...there.map(e => e.last)), low = Math.min(line, ...there.map(e => e.match))
-  const size = Math.min(windowOf("log", high - low), 20000), from = Math.max(0, high - size)
-  text(f.title, paxos ? "Slots of the log, as the leader knows them" : leader ? "The end of the log, as the leader knows it" : "The end of the log")
-  list(f.rows, entries, e => e.id, () => row(paxos ? "cells" : ""), (r, e) => drawRow(r, e, own, {from, high, line}, paxos))
+  const high = Math.max(own.last_index, ...there.map(e => e.last)),
+    low = Math.min(line, ...there.map(e => e.match))
+  const size = Math.min(windowOf("log", high - low), 20000),
+    from = Math.max(0, high - size)
+  text(
+    f.title,
+    paxos
+      ? "Slots of the log, as the leader knows them"
+      : leader
+        ? "The end of the log, as the leader knows it"
+        : "The end of the log",
+  )
+  list(
+    f.rows,
+    entries,
+    e => e.id,
+    () => row(paxos ? "cells" : ""),
+    (r, e) => drawRow(r, e, own, {from, high, line}, paxos),
+  )
   place(f, (line - from) / (high - from || 1), (paxos ? "decided " : "committed ") + count(line))
   text(f.foot, foot(own, size, leader, paxos))
 }
 
 // decidedTo is what a majority has, by the same view as the bars: the index of commits may be of a later moment.
 function decidedTo(st, own, entries) {
-  const {all, majority} = voters(st), quorums = st.settings?.quorums
-  if (entries.length < all || quorums && quorums !== "majority" || st.placement === "code") return own.commit_index
+  const {all, majority} = voters(st),
+    quorums = st.settings?.quorums
+  if (entries.length < all || (quorums && quorums !== "majority") || st.placement === "code") return own.commit_index
   return Math.min(own.commit_index, entries.map(e => e.match).sort((a, b) => b - a)[majority - 1])
 }
 
 function foot(own, size, leader, paxos) {
   const what = paxos ? "slots" : "entries"
-  return `The bars have the last ${count(size)} ${what}. ` + (leader ? `${own.ballot ? "Ballot" : "Term"} ${own.ballot || own.term} of ${nameOf(leader.id)}.` : "") +
+  return (
+    `The bars have the last ${count(size)} ${what}. ` +
+    (leader ? `${own.ballot ? "Ballot" : "Term"} ${own.ballot || own.term} of ${nameOf(leader.id)}.` : "") +
     (own.preparing ? ` It prepares to lead: ${plural(own.preparing, "large value")} to make whole.` : "")
+  )
 }
 
 function drawRow(r, e, own, {from, high, line}, paxos) {
-  const p = r.parts, silent = !e.leader && !e.active && !e.alone
+  const p = r.parts,
+    silent = !e.leader && !e.active && !e.alone
   attr(r, "class", `row ${paxos ? "cells " : ""}c${colorOf(e.id) % 9}${silent ? " silent" : ""}`)
   text(p.who, nameOf(e.id))
   text(p.tag, e.leader ? "leads" : silent ? "silent" : e.alone ? "" : e.match >= line ? "✓" : "")
   setBar(p.bar, {applied: e.match, commit: e.match, durable: e.match, last: e.last}, from, high)
   const late = own.last_index - e.match
-  text(p.said, silent ? `${count(late)} behind` : late > 0 ? `${e.leader ? "to disk" : "to come"} ${count(late)}${e.under ? " · " + join(bytes(e.under)) : ""}` : "has all")
-  attr(r, "title", `${nameOf(e.id)} has ${paxos ? "accepted" : "acknowledged"} ${count(e.match)} of ${count(own.last_index)}`)
+  text(
+    p.said,
+    silent
+      ? `${count(late)} behind`
+      : late > 0
+        ? `${e.leader ? "to disk" : "to come"} ${count(late)}${e.under ? " · " + join(bytes(e.under)) : ""}`
+        : "has all",
+  )
+  attr(
+    r,
+    "title",
+    `${nameOf(e.id)} has ${paxos ? "accepted" : "acknowledged"} ${count(e.match)} of ${count(own.last_index)}`,
+  )
 }

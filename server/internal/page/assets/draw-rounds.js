@@ -6,57 +6,101 @@ import {frame, place, row} from "./draw-log.js"
 import {setBar, windowOf} from "./logbar.js"
 
 export function drawRounds(node, st) {
-  const f = frame(node, true), all = st.instances.filter(i => i.rounds)
-  const high = Math.max(1, ...all.map(i => i.rounds.appended)), low = Math.min(...all.map(i => i.rounds.applied))
-  const size = Math.min(windowOf("rounds", high - low), 100000), from = Math.max(0, high - size)
+  const f = frame(node, true),
+    all = st.instances.filter(i => i.rounds)
+  const high = Math.max(1, ...all.map(i => i.rounds.appended)),
+    low = Math.min(...all.map(i => i.rounds.applied))
+  const size = Math.min(windowOf("rounds", high - low), 100000),
+    from = Math.max(0, high - size)
   const ahead = Math.max(...all.map(i => i.rounds.committed))
   drawMerged(node, f, st, all)
   text(f.title, `The merged log, and below it the rounds of each instance, as ${st.name || nameOf(st.id)} has them`)
-  list(f.rows, all, i => i.instance, () => row("cells"), (r, i) => {
-    const p = r.parts, x = i.rounds, waits = st.next_slot?.instance === i.instance && x.committed < ahead
-    attr(r, "class", `row cells c${i.leader ? colorOf(i.leader) % 9 : ""}`)
-    text(p.who, `log ${i.instance}`)
-    text(p.tag, i.leader ? nameOf(i.leader) : "no leader")
-    setBar(p.bar, {applied: x.applied, commit: x.committed, durable: x.appended, last: x.appended}, from, high)
-    const skipped = skippedShare(i)
-    text(p.said, waits ? "the others wait for it" : skipped == null ? `round ${count(x.committed)}` : `${join(share(skipped))} skipped`)
-    attr(p.said, "class", waits ? "said warn" : "said")
-    attr(r, "title", `Instance ${i.instance}: applied up to round ${count(x.applied)}, committed up to ${count(x.committed)}, appended up to ${count(x.appended)}`)
-  })
+  list(
+    f.rows,
+    all,
+    i => i.instance,
+    () => row("cells"),
+    (r, i) => {
+      const p = r.parts,
+        x = i.rounds,
+        waits = st.next_slot?.instance === i.instance && x.committed < ahead
+      attr(r, "class", `row cells c${i.leader ? colorOf(i.leader) % 9 : ""}`)
+      text(p.who, `log ${i.instance}`)
+      text(p.tag, i.leader ? nameOf(i.leader) : "no leader")
+      setBar(p.bar, {applied: x.applied, commit: x.committed, durable: x.appended, last: x.appended}, from, high)
+      const skipped = skippedShare(i)
+      text(
+        p.said,
+        waits
+          ? "the others wait for it"
+          : skipped == null
+            ? `round ${count(x.committed)}`
+            : `${join(share(skipped))} skipped`,
+      )
+      attr(p.said, "class", waits ? "said warn" : "said")
+      attr(
+        r,
+        "title",
+        `Instance ${i.instance}: applied up to round ${count(x.applied)}, committed up to ` +
+          `${count(x.committed)}, appended up to ${count(x.appended)}`,
+      )
+    },
+  )
   const merged = st.next_slot?.round || low
   place(f, (merged - from) / (high - from || 1), "merged to " + count(merged))
-  text(f.foot, `The bars have the last ${count(size)} rounds. Above is the merged log: next in it is round ${count(merged)} of log ${st.next_slot?.instance ?? "–"}.`)
+  text(
+    f.foot,
+    `The bars have the last ${count(size)} rounds. Above is the merged log: next in it is round ` +
+      `${count(merged)} of log ${st.next_slot?.instance ?? "–"}.`,
+  )
 }
 
 // drawMerged draws the merged log around the slot that comes next: an entry of each instance in turn, round by round.
 function drawMerged(node, f, st, all) {
-  const rounds = Math.max(2, Math.floor(24 / all.length)), wide = 20
+  const rounds = Math.max(2, Math.floor(24 / all.length)),
+    wide = 20
   const shape = all.length + "x" + rounds
   if (node.shape !== shape) {
     node.shape = shape
     node.strip?.remove()
     const across = rounds * (all.length * wide + 8)
-    node.strip = s("svg", {class: "strip merged", viewBox: `0 0 ${across} 26`, role: "img",
-      "aria-label": "The merged log has an entry of each instance in turn"})
+    node.strip = s("svg", {
+      class: "strip merged",
+      viewBox: `0 0 ${across} 26`,
+      role: "img",
+      "aria-label": "The merged log has an entry of each instance in turn",
+    })
     node.strip.cells = []
-    for (let r = 0; r < rounds; r++) for (let i = 0; i < all.length; i++) {
-      const x = r * (all.length * wide + 8) + i * wide
-      const cell = s("g", {}, s("rect", {x: x + 1, y: 1, width: wide - 2, height: 24, rx: 3}), s("text", {x: x + wide / 2, y: 17}, all[i].instance))
-      node.strip.cells.push(cell)
-      node.strip.append(cell)
-    }
+    for (let r = 0; r < rounds; r++)
+      for (let i = 0; i < all.length; i++) {
+        const x = r * (all.length * wide + 8) + i * wide
+        const cell = s(
+          "g",
+          {},
+          s("rect", {x: x + 1, y: 1, width: wide - 2, height: 24, rx: 3}),
+          s("text", {x: x + wide / 2, y: 17}, all[i].instance),
+        )
+        node.strip.cells.push(cell)
+        node.strip.append(cell)
+      }
     f.root.before(node.strip)
   }
   const first = Math.max(1, (st.next_slot?.round || 1) - Math.ceil(rounds / 2))
   node.strip.cells.forEach((cell, n) => {
-    const i = all[n % all.length], round = first + Math.floor(n / all.length)
-    attr(cell.firstChild, "class", `c${i.leader ? colorOf(i.leader) % 9 : ""} ${isMerged(st, round, i.instance) ? "done" : round <= i.rounds.committed ? "part" : ""}`)
+    const i = all[n % all.length],
+      round = first + Math.floor(n / all.length)
+    attr(
+      cell.firstChild,
+      "class",
+      `c${i.leader ? colorOf(i.leader) % 9 : ""} ` +
+        `${isMerged(st, round, i.instance) ? "done" : round <= i.rounds.committed ? "part" : ""}`,
+    )
   })
 }
 
 const isMerged = (st, round, instance) => {
   const next = st.next_slot
-  return !!next && (round < next.round || round === next.round && instance < next.instance)
+  return !!next && (round < next.round || (round === next.round && instance < next.instance))
 }
 
 // skippedShare is the share of slots that the leader of an instance skipped lately, which only it counts.
@@ -66,7 +110,8 @@ function skippedShare(i) {
   const now = m.status?.instances.find(x => x.instance === i.instance)?.rounds
   const then = m.before.instances?.find(x => x.instance === i.instance)?.rounds
   if (!now || !then) return null
-  const rounds = now.appended - then.appended, had = m.shares ||= new Map()
+  const rounds = now.appended - then.appended,
+    had = (m.shares ||= new Map())
   if (rounds > 0) had.set(i.instance, Math.min(1, Math.max(0, (now.skips - then.skips) / rounds)))
   return had.get(i.instance) ?? null
 }

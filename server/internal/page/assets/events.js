@@ -8,7 +8,19 @@ const rank = {info: 0, warn: 1, error: 2}
 let least = "info"
 
 export function start(changed) {
-  choice(byId("levels"), [["info", "all"], ["warn", "warnings"], ["error", "errors"]], least, v => { least = v; changed() })
+  choice(
+    byId("levels"),
+    [
+      ["info", "all"],
+      ["warn", "warnings"],
+      ["error", "errors"],
+    ],
+    least,
+    v => {
+      least = v
+      changed()
+    },
+  )
 }
 
 let number = 0
@@ -16,14 +28,20 @@ let number = 0
 export function update() {
   const events = model.events.filter(e => rank[e.level] >= rank[least]).slice(0, shown)
   const items = events.length ? events : [{empty: true}]
-  list(byId("events"), items, e => e.empty ? "empty" : e.number ||= ++number, build, fill)
+  list(byId("events"), items, e => (e.empty ? "empty" : (e.number ||= ++number)), build, fill)
 }
 
-function build() { return h("li", {}, h("time", {}), h("span", {class: "who"}), h("span", {class: "what"})) }
+function build() {
+  return h("li", {}, h("time", {}), h("span", {class: "who"}), h("span", {class: "what"}))
+}
 
 function fill(node, e) {
   const [time, who, what] = node.children
-  if (e.empty) { attr(node, "class", "empty"); text(what, "Nothing happened yet."); return }
+  if (e.empty) {
+    attr(node, "class", "empty")
+    text(what, "Nothing happened yet.")
+    return
+  }
   const m = member(e.member)
   attr(node, "class", `${e.level} c${m ? colorOf(m.id) % 9 : ""}`)
   attr(time, "datetime", new Date(e.at).toISOString())

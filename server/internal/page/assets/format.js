@@ -13,7 +13,10 @@ export function si(x, unit = "") {
   if (x == null || !isFinite(x)) return ["–", unit]
   if (x === 0) return ["0", unit]
   let i = 0
-  while (Math.abs(x) >= 999.5 && i < up.length - 1) { x /= 1000; i++ }
+  while (Math.abs(x) >= 999.5 && i < up.length - 1) {
+    x /= 1000
+    i++
+  }
   const whole = i === 0 && (Number.isInteger(x) || Math.abs(x) >= 10)
   return [whole ? x.toFixed(0) : digits(x), up[i] + unit]
 }
@@ -23,7 +26,10 @@ export function bytes(x, unit = "") {
   if (x == null || !isFinite(x)) return ["–", "B" + unit]
   const names = ["B", "KiB", "MiB", "GiB", "TiB"]
   let i = 0
-  while (Math.abs(x) >= 999.5 && i < names.length - 1) { x /= 1024; i++ }
+  while (Math.abs(x) >= 999.5 && i < names.length - 1) {
+    x /= 1024
+    i++
+  }
   return [i === 0 ? x.toFixed(0) : digits(x), names[i] + unit]
 }
 
@@ -35,22 +41,22 @@ export function millis(x) {
   return [digits(x), "ms"]
 }
 
-export const cores = x => x == null || !isFinite(x) ? ["–", "cores"] : [x.toFixed(2), "cores"]
+export const cores = x => (x == null || !isFinite(x) ? ["–", "cores"] : [x.toFixed(2), "cores"])
 
-export const share = x => x == null || !isFinite(x) ? ["–", "%"] : [(100 * x).toFixed(x < 0.0995 ? 1 : 0), "%"]
+export const share = x => (x == null || !isFinite(x) ? ["–", "%"] : [(100 * x).toFixed(x < 0.0995 ? 1 : 0), "%"])
 
-export const join = ([n, unit]) => unit ? n + "\u202f" + unit : n
+export const join = ([n, unit]) => (unit ? n + "\u202f" + unit : n)
 
 // count is a whole number in groups of three digits.
-export const count = x => x == null ? "–" : String(x).replace(/\B(?=(\d{3})+$)/g, "\u202f")
+export const count = x => (x == null ? "–" : String(x).replace(/\B(?=(\d{3})+$)/g, "\u202f"))
 
 // long is a duration in seconds, in words.
 export function long(seconds) {
   const t = Math.max(0, Math.round(seconds))
   if (t < 60) return `${t} s`
   if (t < 3600) return `${Math.floor(t / 60)} min ${t % 60} s`
-  if (t < 86400) return `${Math.floor(t / 3600)} h ${Math.floor(t % 3600 / 60)} min`
-  return `${Math.floor(t / 86400)} d ${Math.floor(t % 86400 / 3600)} h`
+  if (t < 86400) return `${Math.floor(t / 3600)} h ${Math.floor((t % 3600) / 60)} min`
+  return `${Math.floor(t / 86400)} d ${Math.floor((t % 86400) / 3600)} h`
 }
 
 const two = n => String(n).padStart(2, "0")
@@ -62,6 +68,6 @@ export function clock(at) {
 }
 
 // names lists words: m1, m2 and m3.
-export const names = list => list.length < 2 ? list.join("") : `${list.slice(0, -1).join(", ")} and ${list.at(-1)}`
+export const names = list => (list.length < 2 ? list.join("") : `${list.slice(0, -1).join(", ")} and ${list.at(-1)}`)
 
 export const plural = (n, one, many = one + "s") => `${n} ${n === 1 ? one : many}`

@@ -1,15 +1,22 @@
 // The sentence about the cluster, and what is wrong with it.
 import {attr, byId, h, list, show, text} from "./dom.js"
 import {long, names, plural} from "./format.js"
-import {best, condition, instances, member, model, nameOf, now} from "./state.js"
+import {best, condition, instances, member, model, nameOf, self} from "./state.js"
 
-export function update() {
-  const {sentence, level} = health()
+// update shows the sentence and what is wrong; to strangers, that they have to sign in.
+export function update(stranger) {
+  const {sentence, level} = stranger ? {sentence: "Sign in to see the cluster", level: "off"} : health()
   text(byId("sentence"), sentence)
   attr(byId("dot"), "class", "dot " + level)
   document.title = (level === "good" ? "" : level === "warn" ? "▲ " : "■ ") + "braid · " + sentence
   fresh()
-  list(byId("banners"), banners(), b => b.key, () => h("div", {class: "banner"}), drawBanner)
+  list(
+    byId("banners"),
+    banners(),
+    b => b.key,
+    () => h("div", {class: "banner"}),
+    drawBanner,
+  )
 }
 
 function health() {
@@ -19,19 +26,21 @@ function health() {
   const some = model.members.some(m => m.reached && m.status?.serving === "reads")
   const none = model.members.every(m => !m.reached || m.status?.serving === "none")
   const st = best()
-  const parts = [`${serving} of ${plural(model.members.length, "member")} serve${model.members.length === 1 ? "s" : ""}`]
-  if (some && !serving) parts[0] = "only reads are served"
+  const parts = [
+    `${serving} of ${plural(model.members.length, "member")} serve${model.members.length === 1 ? "s" : ""}`,
+  ]
+  if (some && !serving) parts[0] = "Only reads are served"
   if (st) parts.push(st.protocol, leaders(st))
   let level = serving === model.members.length ? "good" : "warn"
   if (none || some || 2 * (serving || 0) <= voters.length) level = "bad"
-  if (model.failure) { level = "off"; parts[0] = "Last seen: " + parts[0] }
+  if (model.failure) {
+    level = "off"
+    parts[0] = "Last seen: " + parts[0]
+  }
   return {sentence: parts.join(" · "), level}
 }
 
-export function roleOf(m) {
-  const st = best()
-  return st?.members?.find(x => x.id === m.id)?.role || ""
-}
+const roleOf = m => self(m)?.role || ""
 
 function leaders(st) {
   const all = instances()
@@ -78,28 +87,43 @@ function banners() {
       if (what) out.push({key: "disk" + m.id + what, level: "bad", title: m.name, text: what})
     }
   }
-  if (model.up?.last_error) out.push({key: "up", level: "bad", title: "It failed", text: model.up.last_error})
+  if (model.up?.last_error) out.push({key: "up", level: "bad", title: "A control failed:", text: model.up.last_error})
   return out
 }
 
 function gone() {
-  const self = member(model.self), others = model.up ? [] : model.members.filter(m => m.id !== model.self)
-  const links = others.flatMap(m => (m.status || self?.status)?.members?.find(x => x.id === m.id)?.client_urls?.slice(0, 1)
-    .map(url => ({name: m.name, url})) || [])
-  const who = model.up ? "The cluster does not answer" : `${self ? self.name : "The member"} does not answer`
+  const server = member(model.self),
+    others = model.up ? [] : model.members.filter(m => m.id !== model.self)
+  const links = others.flatMap(
+    m =>
+      (m.status || server?.status)?.members
+        ?.find(x => x.id === m.id)
+        ?.client_urls?.slice(0, 1)
+        .map(url => ({name: m.name, url})) || [],
+  )
+  const who = model.up ? "The cluster does not answer" : `${server ? server.name : "The member"} does not answer`
   const why = model.failure === "no answer" ? "" : model.failure + ". "
-  return {key: "gone", level: "bad", title: who, links,
-    text: `${why}This page keeps trying${links.length ? ". The dashboards of the other members:" : "."}`}
+  return {
+    key: "gone",
+    level: "bad",
+    title: who,
+    links,
+    text: `${why}This page keeps trying${links.length ? ". The dashboards of the other members:" : "."}`,
+  }
 }
+
+// withCode makes code of what is between backquotes.
+const withCode = said => said.split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part))
 
 function drawBanner(node, b) {
   attr(node, "class", "banner " + b.level)
   const content = JSON.stringify(b)
   if (node.content === content) return
   node.content = content
-  node.replaceChildren(h("b", {}, b.title), " ", h("span", {}, b.text), ...(b.links || []).filter(l => /^https?:\/\//.test(l.url))
-    .flatMap(l => [" ", h("a", {href: l.url}, l.name)]))
+  node.replaceChildren(
+    h("b", {}, b.title),
+    " ",
+    h("span", {}, withCode(b.text)),
+    ...(b.links || []).filter(l => /^https?:\/\//.test(l.url)).flatMap(l => [" ", h("a", {href: l.url}, l.name)]),
+  )
 }
-
-// ago says how long ago a member's time in seconds is.
-export const ago = at => long(now() - at)

@@ -1,16 +1,32 @@
 // A bar of the end of a log: how far it is applied, committed, on disk and in memory. It moves as the log grows.
 import {attr, h, style} from "./dom.js"
 
-const period = 40, fastest = 240 // pixels: between two marks, and per second
+const period = 40,
+  fastest = 240 // pixels: between two marks, and per second
 
 const still = matchMedia("(prefers-reduced-motion: reduce)")
 
 // logBar makes a bar.
 export function logBar() {
   const marks = h("span", {class: "marks"})
-  const bar = {applied: h("span", {class: "applied"}), commit: h("span", {class: "commit"}),
-    durable: h("span", {class: "durable"}), last: h("span", {class: "last"}), marks, offset: 0, top: null}
-  bar.root = h("span", {class: "logbar", "aria-hidden": "true"}, bar.last, bar.durable, bar.commit, bar.applied, marks)
+  const bar = {
+    applied: h("span", {class: "applied"}),
+    commit: h("span", {class: "commit"}),
+    durable: h("span", {class: "durable"}),
+    last: h("span", {class: "last"}),
+    marks,
+    offset: 0,
+    top: null,
+  }
+  bar.root = h(
+    "span",
+    {class: "logbar", "aria-hidden": "true"},
+    bar.last,
+    bar.durable,
+    bar.commit,
+    bar.applied,
+    marks,
+  )
   return bar
 }
 
@@ -29,10 +45,13 @@ function move(bar, top, span) {
   const grown = bar.top == null ? 0 : top - bar.top
   bar.top = top
   if (grown <= 0 || still.matches) return
-  const by = Math.min(fastest, grown / span * 300), start = bar.offset % period
+  const by = Math.min(fastest, (grown / span) * 300),
+    start = bar.offset % period
   bar.offset = start + by
-  bar.marks.animate([{transform: `translateX(${-start}px)`}, {transform: `translateX(${-bar.offset}px)`}],
-    {duration: 1000, fill: "forwards"})
+  bar.marks.animate([{transform: `translateX(${-start}px)`}, {transform: `translateX(${-bar.offset}px)`}], {
+    duration: 1000,
+    fill: "forwards",
+  })
 }
 
 // Windows of logs change rarely: they grow at once, and shrink when they were too large for a while.
@@ -43,9 +62,13 @@ export function windowOf(key, spread) {
   let want = 50
   while (want < spread * 1.6 && want < 1e6) want *= want.toString()[0] === "2" ? 2.5 : 2
   const w = sizes.get(key) || {size: want, calm: 0}
-  if (want > w.size) { w.size = want; w.calm = 0 }
-  else if (want < w.size && ++w.calm > 8) { w.size = want; w.calm = 0 }
-  else if (want === w.size) w.calm = 0
+  if (want > w.size) {
+    w.size = want
+    w.calm = 0
+  } else if (want < w.size && ++w.calm > 8) {
+    w.size = want
+    w.calm = 0
+  } else if (want === w.size) w.calm = 0
   sizes.set(key, w)
   return w.size
 }

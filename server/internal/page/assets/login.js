@@ -2,28 +2,56 @@
 import {byId, h, show, text} from "./dom.js"
 import {askNow, request, signedIn, use} from "./poll.js"
 
-const name = h("input", {name: "user", autocomplete: "username", required: true, autocapitalize: "none", spellcheck: "false"})
+const name = h("input", {
+  name: "user",
+  autocomplete: "username",
+  required: true,
+  autocapitalize: "none",
+  spellcheck: "false",
+})
 const password = h("input", {name: "password", type: "password", autocomplete: "current-password", required: true})
 const said = h("p", {class: "error", role: "alert", hidden: true})
 const button = h("button", {type: "submit"}, "Sign in")
 
 export function start() {
-  byId("login").append(h("h1", {}, "Sign in"), h("p", {}, "Auth is on in this cluster: its users see the dashboard."),
-    h("label", {}, h("span", {}, "User"), name), h("label", {}, h("span", {}, "Password"), password), button, said)
-  byId("login").addEventListener("submit", e => { e.preventDefault(); signIn() })
-  byId("sign-out").addEventListener("click", () => { use(""); askNow() })
+  byId("login").append(
+    h("h1", {}, "Sign in"),
+    h("p", {}, "Auth is on in this cluster: its users see the dashboard."),
+    h("label", {}, h("span", {}, "User"), name),
+    h("label", {}, h("span", {}, "Password"), password),
+    button,
+    said,
+  )
+  byId("login").addEventListener("submit", e => {
+    e.preventDefault()
+    signIn()
+  })
+  byId("sign-out").addEventListener("click", () => {
+    use("")
+    askNow()
+  })
 }
 
 async function signIn() {
   button.disabled = true
   show(said, false)
   try {
-    const answer = await request("/v3/auth/authenticate", {method: "POST", body: JSON.stringify({name: name.value, password: password.value})})
+    const answer = await request("/v3/auth/authenticate", {
+      method: "POST",
+      body: JSON.stringify({name: name.value, password: password.value}),
+    })
     use((await answer.json()).token)
     password.value = ""
     await askNow()
   } catch (e) {
-    text(said, e.status === 400 || e.status === 401 ? "The user or the password is wrong." : e.status ? e.message : "The member does not answer.")
+    text(
+      said,
+      e.status === 400 || e.status === 401
+        ? "The user or the password is wrong."
+        : e.status
+          ? e.message
+          : "The member does not answer.",
+    )
     show(said, true)
   }
   button.disabled = false

@@ -34,5 +34,9 @@ events.start(() => events.update())
 picture.start()
 charts.start()
 look.start(() => charts.restyle())
-poll(update, () => { stranger = true })
-setInterval(() => { if (!document.hidden && model.failure) header.update(stranger) }, 1000)
+poll(update, () => {
+  stranger = true
+})
+setInterval(() => {
+  if (!document.hidden && model.failure) header.update(stranger)
+}, 1000)

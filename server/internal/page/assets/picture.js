@@ -1,10 +1,12 @@
 // The picture of the cluster: members on a ring, and the links between them.
 import {attr, byId, s, text} from "./dom.js"
 import {bytes, join, millis, names} from "./format.js"
-import {colorOf, condition, instances, leads, model, nameOf} from "./state.js"
+import {colorOf, condition, instances, leads, model, nameOf, self} from "./state.js"
 
 const node = {wide: 150, narrow: 104, high: 62}
-let drawn = "", parts = null, width = 0
+let drawn = "",
+  parts = null,
+  width = 0
 
 export function start() {
   const box = byId("picture")
@@ -19,16 +21,20 @@ export function start() {
 
 // ring lists the members as they stand on the ring: those of a zone beside each other.
 function ring() {
-  const zone = m => m.status?.members?.find(x => x.id === m.id)?.zone || ""
+  const zone = m => self(m)?.zone || ""
   return [...model.members].sort((a, b) => zone(a).localeCompare(zone(b)))
 }
 
 export function update() {
-  const box = byId("picture"), members = ring()
+  const box = byId("picture"),
+    members = ring()
   width ||= box.clientWidth
   if (!members.length || !width) return
   const shape = width + members.map(m => m.id).join()
-  if (shape !== drawn) { drawn = shape; build(box, members) }
+  if (shape !== drawn) {
+    drawn = shape
+    build(box, members)
+  }
   for (const m of members) updateNode(m)
   for (const l of parts.links) updateLink(l)
   attr(parts.svg, "aria-label", spoken(members))
@@ -37,7 +43,11 @@ export function update() {
 
 function note(members) {
   const down = members.reduce((n, m) => n + (m.reached ? links(m).filter(l => !l.up).length : 0), 0)
-  return down ? `${down} of ${members.length * (members.length - 1)} directions of links are down` : members.length > 1 ? "all links are up" : ""
+  return down
+    ? `${down} of ${members.length * (members.length - 1)} directions of links are down`
+    : members.length > 1
+      ? "all links are up"
+      : ""
 }
 
 const links = m => (m.status?.members || []).filter(x => x.link).map(x => x.link)
@@ -47,22 +57,43 @@ function spoken(members) {
 }
 
 function build(box, members) {
-  const n = members.length, small = width < 520
+  const n = members.length,
+    small = width < 520
   const w = small || n > 6 ? node.narrow : node.wide
   const height = n === 1 ? 160 : n === 2 ? 230 : n > 5 ? 460 : n > 3 ? 400 : small ? 320 : 340
-  const places = ringPlaces(n, n === 2 && !small ? Math.PI : -Math.PI / 2, w / 2 + 4, Math.min(width - w / 2 - 4, width / 2 + 330),
-    node.high / 2 + 4, height - node.high / 2 - 4)
+  const places = ringPlaces(
+    n,
+    n === 2 && !small ? Math.PI : -Math.PI / 2,
+    w / 2 + 4,
+    Math.min(width - w / 2 - 4, width / 2 + 330),
+    node.high / 2 + 4,
+    height - node.high / 2 - 4,
+  )
   parts = {nodes: new Map(), links: []}
-  const lines = s("g"), labels = s("g"), boxes = s("g")
-  for (let i = 0; i < n; i++) for (let j = i + 1; j < n; j++) {
-    const l = link(members[i], members[j], places[i], places[j], n, small, (i + j) % 2)
-    parts.links.push(l)
-    lines.append(l.group)
-    labels.append(l.label)
-  }
+  const lines = s("g"),
+    labels = s("g"),
+    boxes = s("g")
+  for (let i = 0; i < n; i++)
+    for (let j = i + 1; j < n; j++) {
+      const l = link(members[i], members[j], places[i], places[j], n, small, (i + j) % 2)
+      parts.links.push(l)
+      lines.append(l.group)
+      labels.append(l.label)
+    }
   members.forEach((m, i) => boxes.append(box_(m, places[i], w)))
-  parts.svg = s("svg", {width, height, viewBox: `0 0 ${width} ${height}`, role: "group", class: n > 5 ? "many" : ""},
-    lines, labels, boxes)
+  parts.svg = s(
+    "svg",
+    {
+      width,
+      height,
+      viewBox: `0 0 ${width} ${height}`,
+      role: "group",
+      class: n > 5 ? "many" : n > 3 && small ? "few" : "",
+    },
+    lines,
+    labels,
+    boxes,
+  )
   box.replaceChildren(parts.svg)
 }
 
@@ -70,39 +101,59 @@ function build(box, members) {
 function ringPlaces(n, first, left, right, top, bottom) {
   left = Math.max(left, (left + right) / 2 - 330)
   if (n === 1) return [[(left + right) / 2, (top + bottom) / 2]]
-  const angles = Array.from({length: n}, (_, i) => first + 2 * Math.PI * i / n)
+  const angles = Array.from({length: n}, (_, i) => first + (2 * Math.PI * i) / n)
   const fit = (list, low, high) => {
-    const least = Math.min(...list), most = Math.max(...list)
-    return list.map(v => most - least < 1e-6 ? (low + high) / 2 : low + (v - least) / (most - least) * (high - low))
+    const least = Math.min(...list),
+      most = Math.max(...list)
+    return list.map(v =>
+      most - least < 1e-6 ? (low + high) / 2 : low + ((v - least) / (most - least)) * (high - low),
+    )
   }
-  const xs = fit(angles.map(Math.cos), left, right), ys = fit(angles.map(Math.sin), top, bottom)
+  const xs = fit(angles.map(Math.cos), left, right),
+    ys = fit(angles.map(Math.sin), top, bottom)
   return xs.map((x, i) => [x, ys[i]])
 }
 
 // link makes two lines, one for each direction. Where lines cross in the middle, labels stand beside it.
 function link(a, b, [x1, y1], [x2, y2], n, small, odd) {
-  const dx = x2 - x1, dy = y2 - y1, long = Math.hypot(dx, dy) || 1
-  const ox = -dy / long * 3, oy = dx / long * 3
-  const there = s("path", {class: "flow", "data-c": colorOf(a.id) % 9, d: `M${x1 + ox} ${y1 + oy}L${x2 + ox} ${y2 + oy}`})
-  const back = s("path", {class: "flow", "data-c": colorOf(b.id) % 9, d: `M${x2 - ox} ${y2 - oy}L${x1 - ox} ${y1 - oy}`})
-  const wire = s("path", {class: "wire", d: `M${x1} ${y1}L${x2} ${y2}`}), title = s("title")
+  const dx = x2 - x1,
+    dy = y2 - y1,
+    long = Math.hypot(dx, dy) || 1
+  const ox = (-dy / long) * 3,
+    oy = (dx / long) * 3
+  const there = s("path", {
+    class: "flow",
+    "data-c": colorOf(a.id) % 9,
+    d: `M${x1 + ox} ${y1 + oy}L${x2 + ox} ${y2 + oy}`,
+  })
+  const back = s("path", {
+    class: "flow",
+    "data-c": colorOf(b.id) % 9,
+    d: `M${x2 - ox} ${y2 - oy}L${x1 - ox} ${y1 - oy}`,
+  })
+  const wire = s("path", {class: "wire", d: `M${x1} ${y1}L${x2} ${y2}`}),
+    title = s("title")
   const t = n === 4 && Math.abs(dx * dy) < 1 ? (odd ? 0.5 : 0.3) : 0.5
-  const first = s("tspan"), second = s("tspan", {x: x1 + dx * t, dy: 13})
+  const first = s("tspan"),
+    second = s("tspan", {x: x1 + dx * t, dy: 13})
   const label = s("text", {class: "label", x: x1 + dx * t, y: y1 + dy * t - 2}, first, second)
   const group = s("g", {class: "link"}, title, wire, there, back)
   return {a, b, group, wire, there, back, title, label, first, second, small}
 }
 
 function updateLink(l) {
-  const ab = state(l.a, l.b), ba = state(l.b, l.a)
+  const ab = state(l.a, l.b),
+    ba = state(l.b, l.a)
   const up = [ab, ba].filter(x => x.known)
-  const bad = up.some(x => !x.up), unknown = !up.length
+  const bad = up.some(x => !x.up),
+    unknown = !up.length
   const kind = bad ? "down" : unknown ? "unknown" : Math.max(ab.trip, ba.trip) > 50 ? "slow" : "up"
   attr(l.group, "class", "link " + kind)
   attr(l.label, "class", "label " + kind)
   flow(l.there, ab)
   flow(l.back, ba)
-  const trip = Math.max(ab.trip, ba.trip), rate = Math.max(ab.rate, ba.taken) + Math.max(ba.rate, ab.taken)
+  const trip = Math.max(ab.trip, ba.trip),
+    rate = Math.max(ab.rate, ba.taken) + Math.max(ba.rate, ab.taken)
   text(l.first, bad ? "down" : unknown ? "" : trip ? join(millis(trip)) : "up")
   text(l.second, bad || unknown ? "" : join(bytes(rate, "/s")))
   text(l.title, [told(l.a, l.b, ab), told(l.b, l.a, ba)].filter(x => x).join("\n"))
@@ -113,12 +164,22 @@ function state(from, to) {
   const l = from.reached && from.status?.members?.find(x => x.id === to.id)?.link
   if (!l) return {known: false, up: false, trip: 0, rate: 0, taken: 0}
   const r = from.rates.get(to.id)
-  return {known: true, up: l.up, trip: l.round_trip_ms || 0, rate: r?.sentRate || 0, taken: r?.receivedRate || 0, error: l.error}
+  return {
+    known: true,
+    up: l.up,
+    trip: l.round_trip_ms || 0,
+    rate: r?.sentRate || 0,
+    taken: r?.receivedRate || 0,
+    error: l.error,
+  }
 }
 
 function told(from, to, x) {
   if (!x.known) return ""
-  return `${from.name} to ${to.name}: ` + (x.up ? `up, ${join(bytes(x.rate, "/s"))}` : `down${x.error ? ": " + x.error : ""}`)
+  return (
+    `${from.name} to ${to.name}: ` +
+    (x.up ? `up, ${join(bytes(x.rate, "/s"))}` : `down${x.error ? ": " + x.error : ""}`)
+  )
 }
 
 // flow shows how much goes in one direction: the line's width and the dashes' speed grow with its logarithm.
@@ -128,24 +189,42 @@ function flow(path, x) {
 }
 
 function box_(m, [x, y], w) {
-  const left = x - w / 2, top = y - node.high / 2
+  const left = x - w / 2,
+    top = y - node.high / 2
   const p = {
     box: s("rect", {class: "box", x: left, y: top, width: w, height: node.high, rx: 10}),
-    name: s("text", {class: "name", x: left + 16, y: top + 22}), zone: s("text", {class: "zone", x: left + w - 10, y: top + 22}),
-    role: s("text", {class: "role", x: left + 16, y: top + 39}), state: s("text", {class: "state", x: left + 16, y: top + 54}),
-    dot: s("circle", {cx: left + w - 14, cy: top + 49, r: 4, class: "lamp"}),
+    name: s("text", {class: "name", x: left + 16, y: top + 22}),
+    zone: s("text", {class: "zone", x: left + w - 10, y: top + 22}),
+    role: s("text", {class: "role", x: left + 16, y: top + 39}),
+    state: s("text", {class: "state", x: left + 28, y: top + 54}),
+    dot: s("circle", {cx: left + 20, cy: top + 50, r: 4, class: "lamp"}),
     narrow: w === node.narrow,
   }
-  const stripe = s("path", {class: "stripe", d: `M${left + 10} ${top}h-0a10 10 0 0 0 -10 10v${node.high - 20}a10 10 0 0 0 10 10z`})
-  p.root = s("a", {class: "member c" + colorOf(m.id) % 9, href: "#m-" + m.id}, p.box, stripe, p.name, p.zone, p.role, p.state, p.dot)
+  const stripe = s("path", {
+    class: "stripe",
+    d: `M${left + 10} ${top}h-0a10 10 0 0 0 -10 10v${node.high - 20}a10 10 0 0 0 10 10z`,
+  })
+  p.root = s(
+    "a",
+    {class: "member c" + (colorOf(m.id) % 9), href: "#m-" + m.id},
+    p.box,
+    stripe,
+    p.name,
+    p.zone,
+    p.role,
+    p.state,
+    p.dot,
+  )
   parts.nodes.set(m.id, p)
   return p.root
 }
 
 function updateNode(m) {
-  const p = parts.nodes.get(m.id), c = condition(m), role = roleText(m, p.narrow)
+  const p = parts.nodes.get(m.id),
+    c = condition(m),
+    role = roleText(m, p.narrow)
   text(p.name, m.name)
-  text(p.zone, m.status?.members?.find(x => x.id === m.id)?.zone || "")
+  text(p.zone, self(m)?.zone || "")
   text(p.role, role)
   text(p.state, c.word)
   attr(p.root, "class", `member c${colorOf(m.id) % 9} ${c.level} ${role.startsWith("leads") ? "leader" : ""}`)
@@ -154,9 +233,11 @@ function updateNode(m) {
 
 // roleText says what a member does: which instances it leads, if any.
 export function roleText(m, short) {
-  const st = m.status, all = instances(), mine = m.reached ? leads(m.id) : []
+  const st = m.status,
+    all = instances(),
+    mine = m.reached ? leads(m.id) : []
   if (!m.reached) return !st ? "" : "was " + (st.is_leader ? "leader" : "follower")
-  const own = st?.members?.find(x => x.id === m.id)?.role
+  const own = self(m)?.role
   if (own === "learner" || own === "joining") return own
   if (!mine.length) {
     const who = [...new Set(all.flatMap(i => i.leaders))]

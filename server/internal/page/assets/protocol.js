@@ -9,33 +9,70 @@ import {drawLanes} from "./draw-lanes.js"
 import {drawFragments} from "./draw-fragments.js"
 import {drawSteps} from "./steps.js"
 
-const titles = {raft: "Raft", craft: "CRaft", niagara: "NIAGARA", lcr: "LCR", iss: "ISS", "multi-paxos": "Multi-Paxos"}
+const titles = {
+  raft: "Raft",
+  craft: "CRaft",
+  niagara: "NIAGARA",
+  lcr: "LCR",
+  iss: "ISS",
+  "multi-paxos": "Multi-Paxos",
+}
 
 const whoLeads = () => [...new Set(instances().flatMap(i => i.leaders))]
 
-const led = f => { const w = whoLeads(); return w.length === 1 ? f(nameOf(w[0])) : w.length ? f(names(w.map(nameOf).sort()), true) : "No member leads: an election is needed." }
+const led = f => {
+  const w = whoLeads()
+  return w.length === 1
+    ? f(nameOf(w[0]))
+    : w.length
+      ? f(names(w.map(nameOf).sort()), true)
+      : "No member leads: an election is needed."
+}
 
 // ideas are the sentences, by protocol.
 const ideas = {
-  raft: st => led(m => `${m} leads and sends each entry to the other members. An entry is committed once a majority, ` +
-    `${voters(st).majority} of ${voters(st).all}, has it on disk; then every member applies it.`),
+  raft: st =>
+    led(
+      m =>
+        `${m} leads and sends each entry to the other members. An entry is committed once a majority, ` +
+        `${voters(st).majority} of ${voters(st).all}, has it on disk; then every member applies it.`,
+    ),
   craft: st => led(m => `${m} leads as in Raft, but ${cutInto(st)}`),
-  niagara: st => `${plural(st.instances.length, "instance")} of Raft, each with a log of its own, replicate at once. Their logs are merged ` +
-    "round by round: an entry of each instance in turn. An instance that has no entry skips its slots, so that the others need not wait for it.",
-  lcr: () => led(m => `A member that a client reaches sends blind commands to the others itself, in its lane. The leader, ${m}, only ` +
-    "confirms them and says where in the log they take effect. All other commands go through the leader, as in Raft."),
-  iss: () => "All members lead at once. In each epoch every slot of the log belongs to one of the leaders, in turn. A leader without a " +
+  niagara: st =>
+    `${plural(st.instances.length, "instance")} of Raft, each with a log of its own, replicate at once. ` +
+    `Their logs are merged ` +
+    "round by round: an entry of each instance in turn. An instance that has no entry skips its slots, so " +
+    "that the others need not wait for it.",
+  lcr: () =>
+    led(
+      m =>
+        `A member that a client reaches sends blind commands to the others itself, in its lane. The ` +
+        `leader, ${m}, only ` +
+        "confirms them and says where in the log they take effect. All other commands go through the " +
+        "leader, as in Raft.",
+    ),
+  iss: () =>
+    "All members lead at once. In each epoch every slot of the log belongs to one of the leaders, in " +
+    "turn. A leader without a " +
     "command skips its slots, and one that fails is banned for some epochs.",
-  "multi-paxos": st => led(m => `${m} leads with ballot ${st.instances[0]?.ballot || st.instances[0]?.term} and proposes a value for each slot of the log. A slot is ` +
-    `decided once ${deciders(st)} have accepted its value.`),
+  "multi-paxos": st =>
+    led(
+      m =>
+        `${m} leads with ballot ${st.instances[0]?.ballot || st.instances[0]?.term} and proposes a value ` +
+        `for each slot of the log. A slot is ` +
+        `decided once ${deciders(st)} have accepted its value.`,
+    ),
 }
 
 function cutInto(st) {
   const k = cut(st)
-  return k > 1 ? `each member gets one of ${voters(st).all} fragments of a large value. Any ${k} of them give the value, so a follower ` +
-    `stores 1/${k} of it.` :
-    `with more members it would cut large values into fragments, one for each member. With ${plural(voters(st).all, "member")} values are not ` +
-    "cut, unless code-k is set."
+  return k > 1
+    ? `each member gets one of ${voters(st).all} fragments of a large value. Any ${k} of them give the ` +
+        `value, so a follower ` +
+        `stores 1/${k} of it.`
+    : `with more members it would cut large values into fragments, one for each member. With ` +
+        `${plural(voters(st).all, "member")} values are not ` +
+        "cut, unless code-k is set."
 }
 
 function deciders(st) {
@@ -44,7 +81,8 @@ function deciders(st) {
 }
 
 function drawings(st) {
-  const epochs = st.instances.some(i => i.epoch), merged = st.instances.length > 1 || st.order === "niagara"
+  const epochs = st.instances.some(i => i.epoch),
+    merged = st.instances.length > 1 || st.order === "niagara"
   const out = []
   if (st.instances.some(i => i.lanes)) out.push(drawLanes)
   if (st.placement === "code") out.push(drawFragments)
@@ -61,5 +99,11 @@ export function update() {
   text(byId("protocol-note"), st.profile ? `profile ${st.profile}` : "")
   text(byId("idea"), (ideas[st.protocol] || (() => ""))(st))
   drawSteps(byId("steps"), st)
-  list(byId("drawing"), drawings(st), d => st.protocol + d.name, () => h("div", {class: "sketch"}), (node, draw) => draw(node, st))
+  list(
+    byId("drawing"),
+    drawings(st),
+    d => st.protocol + d.name,
+    () => h("div", {class: "sketch"}),
+    (node, draw) => draw(node, st),
+  )
 }

@@ -2,7 +2,13 @@
 import {Series} from "./series.js"
 
 export const model = {
-  cluster: "", self: "", at: 0, cursor: "", members: [], events: [], since: Date.now(),
+  cluster: "",
+  self: "",
+  at: 0,
+  cursor: "",
+  members: [],
+  events: [],
+  since: Date.now(),
   up: null, // the answer of GET /up; null: there are no controls
   reached: 0, // when an answer came last, by this page's clock
   failure: "", // why none comes; "": one did
@@ -23,13 +29,19 @@ const order = (a, b) => a.name.localeCompare(b.name, undefined, {numeric: true})
 // take takes an answer of GET /braid/cluster.
 export function take(answer) {
   if (model.cluster && model.cluster !== answer.cluster) forget()
-  Object.assign(model, {cluster: answer.cluster, self: answer.self, at: answer.at, cursor: answer.cursor,
-    reached: Date.now(), failure: ""})
+  Object.assign(model, {
+    cluster: answer.cluster,
+    self: answer.self,
+    at: answer.at,
+    cursor: answer.cursor,
+    reached: Date.now(),
+    failure: "",
+  })
   const there = new Set()
   for (const told of answer.members) {
     there.add(told.id)
     let m = known.get(told.id)
-    if (!m) known.set(told.id, m = {id: told.id, series: new Series(), rates: new Map(), status: null})
+    if (!m) known.set(told.id, (m = {id: told.id, series: new Series(), rates: new Map(), status: null}))
     takeMember(m, told, answer.at)
   }
   for (const id of known.keys()) if (!there.has(id)) known.delete(id)
@@ -71,7 +83,8 @@ function takeLink(m, other, at) {
   const seen = m.rates.get(other.id)?.seen || []
   seen.push({at, sent, received})
   while (seen.length > 2 && at - seen[0].at > rateOver) seen.shift() // a status may be told twice
-  const first = seen[0], seconds = Math.max(0.5, (at - first.at) / 1000)
+  const first = seen[0],
+    seconds = Math.max(0.5, (at - first.at) / 1000)
   const rate = (now, before) => Math.max(0, (now - before) / seconds)
   m.rates.set(other.id, {seen, sentRate: rate(sent, first.sent), receivedRate: rate(received, first.received)})
 }
@@ -99,11 +112,14 @@ export const control = name => model.up?.members?.find(m => m.name === name) || 
 export function condition(m) {
   const c = control(m.name)
   if (c && c.state !== "running") return {word: c.state, level: c.state === "starting" ? "warn" : "bad"}
-  if (!m.reached) return {word: "does not answer", level: "bad"}
+  if (!m.reached) return {word: "no answer", level: "bad"}
   const st = m.status
   if (!st) return {word: "no status", level: "warn"}
   if (st.serving === "none") return {word: "serves nothing", level: "bad"}
   if (st.serving === "reads") return {word: "serves reads", level: "warn"}
+  const v = st.voters
+  if (v && 2 * v.reached <= v.all)
+    return {word: "few voters", level: "warn", why: `It reaches ${v.reached} of ${v.all} voters.`}
   return {word: "serves", level: "good"}
 }
 
@@ -125,6 +141,9 @@ export function best() {
   return pick?.status || null
 }
 
+// self is what the members know of one of them: its role, zone and addresses.
+export const self = m => (best()?.members || m.status?.members || []).find(x => x.id === m.id)
+
 // instances are those of the best status, with who leads them: all leaders of segments, where there are epochs.
 export function instances() {
   const st = best()
@@ -141,7 +160,10 @@ function leadersOf(i) {
   return i.leader && known.get(i.leader)?.reached !== false ? [i.leader] : []
 }
 
-const alive = m => { const c = control(m.name); return !c || c.state === "running" }
+const alive = m => {
+  const c = control(m.name)
+  return !c || c.state === "running"
+}
 
 // voters is how many members vote, and majority how many of them decide, unless quorums are set.
 export function voters(st) {

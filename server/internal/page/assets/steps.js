@@ -4,9 +4,18 @@ import {bytes, join, millis, names, si} from "./format.js"
 import {cut, instances, model, nameOf, now} from "./state.js"
 
 const samples = () => model.members.map(m => m.reached && m.series.last(now())).filter(x => x)
-const all = name => samples().map(x => x[name]).filter(x => x != null)
-const sum = name => { const v = all(name); return v.length ? v.reduce((a, b) => a + b, 0) : null }
-const middle = name => { const v = all(name).sort((a, b) => a - b); return v.length ? v[v.length >> 1] : null }
+const all = name =>
+  samples()
+    .map(x => x[name])
+    .filter(x => x != null)
+const sum = name => {
+  const v = all(name)
+  return v.length ? v.reduce((a, b) => a + b, 0) : null
+}
+const middle = name => {
+  const v = all(name).sort((a, b) => a - b)
+  return v.length ? v[v.length >> 1] : null
+}
 
 const rate = () => [join(si(sum("writes"), "/s")), "writes"]
 const sent = () => [join(bytes(sum("sent_bytes"), "/s")), "sent"]
@@ -17,19 +26,42 @@ const last = ["It is applied, and the client has its answer.", answer]
 
 // steps are by protocol: a sentence, and what is measured.
 const steps = {
-  raft: (leader, others) => [["A client sends a write to any member.", rate], [`${leader} appends it and sends it to ${others}.`, sent],
-    ["A majority has it on disk: it is committed.", disk], last],
-  craft: (leader, others, st) => [["A client writes a large value.", rate],
+  raft: (leader, others) => [
+    ["A client sends a write to any member.", rate],
+    [`${leader} appends it and sends it to ${others}.`, sent],
+    ["A majority has it on disk: it is committed.", disk],
+    last,
+  ],
+  craft: (leader, others, st) => [
+    ["A client writes a large value.", rate],
     [cut(st) > 1 ? `${leader} sends each other member a fragment.` : `${leader} sends all of it to ${others}.`, sent],
-    ["So many have theirs on disk that no minority can lose it.", disk], last],
-  niagara: () => [["A client sends a write to any member.", rate], ["It goes to the leader of one of the instances, which replicates it.", sent],
-    ["A majority has it on disk: its instance has committed it.", disk], ["When its turn has come in the merged log, it is applied.", answer]],
-  lcr: leader => [["A client sends a write to any member.", rate], ["That member sends it to all by its lane, if it is blind.", sent],
-    [`A majority has it on disk, and ${leader} confirms its place in the log.`, disk], last],
-  iss: () => [["A client sends a write to any member.", rate], ["That member proposes it in its own next slot.", sent],
-    ["A majority has accepted it: the slot is decided.", disk], ["Once every slot before it is decided, it is applied.", answer]],
-  "multi-paxos": (leader, others) => [["A client sends a write to any member.", rate], [`${leader} proposes it in a slot to ${others}.`, sent],
-    ["A quorum has accepted it: the slot is decided.", disk], last],
+    ["So many have theirs on disk that no minority can lose it.", disk],
+    last,
+  ],
+  niagara: () => [
+    ["A client sends a write to any member.", rate],
+    ["It goes to the leader of one of the instances, which replicates it.", sent],
+    ["A majority has it on disk: its instance has committed it.", disk],
+    ["When its turn has come in the merged log, it is applied.", answer],
+  ],
+  lcr: leader => [
+    ["A client sends a write to any member.", rate],
+    ["That member sends it to all by its lane, if it is blind.", sent],
+    [`A majority has it on disk, and ${leader} confirms its place in the log.`, disk],
+    last,
+  ],
+  iss: () => [
+    ["A client sends a write to any member.", rate],
+    ["That member proposes it in its own next slot.", sent],
+    ["A majority has accepted it: the slot is decided.", disk],
+    ["Once every slot before it is decided, it is applied.", answer],
+  ],
+  "multi-paxos": (leader, others) => [
+    ["A client sends a write to any member.", rate],
+    [`${leader} proposes it in a slot to ${others}.`, sent],
+    ["A quorum has accepted it: the slot is decided.", disk],
+    last,
+  ],
 }
 
 export function drawSteps(node, st) {
@@ -37,10 +69,20 @@ export function drawSteps(node, st) {
   const leader = leaders.length === 1 ? nameOf(leaders[0]) : "The leader"
   const others = model.members.filter(m => !leaders.includes(m.id)).map(m => m.name)
   const few = others.length && others.length < 4 ? names(others) : "all others"
-  const items = (steps[st.protocol] || steps.raft)(leader, few, st).map((step, i) => ({i, says: step[0], value: step[1]()}))
-  list(node, items, x => x.i, () => h("li", {}, h("span", {}), h("p", {}, h("b", {}), " ", h("small", {}))), (li, x) => {
-    text(li.firstChild, x.says)
-    text(li.lastChild.firstChild, x.value[0])
-    text(li.lastChild.lastChild, x.value[1])
-  })
+  const items = (steps[st.protocol] || steps.raft)(leader, few, st).map((step, i) => ({
+    i,
+    says: step[0],
+    value: step[1](),
+  }))
+  list(
+    node,
+    items,
+    x => x.i,
+    () => h("li", {}, h("span", {}), h("p", {}, h("b", {}), " ", h("small", {}))),
+    (li, x) => {
+      text(li.firstChild, x.says)
+      text(li.lastChild.firstChild, x.value[0])
+      text(li.lastChild.lastChild, x.value[1])
+    },
+  )
 }

@@ -1,28 +1,50 @@
 // Everything about the members as a table, for those who cannot see pictures.
 import {byId, h, list, text} from "./dom.js"
 import {bytes, count, join, millis} from "./format.js"
-import {condition, model, nameOf} from "./state.js"
+import {condition, model, nameOf, self} from "./state.js"
 import {roleText} from "./picture.js"
 
-const self = m => m.status?.members?.find(x => x.id === m.id)
-
 const columns = [
-  ["member", m => m.name], ["id", m => m.id], ["state", m => condition(m).word + (m.reached || !m.error ? "" : ": " + m.error)],
-  ["role", m => roleText(m)], ["zone", m => self(m)?.zone || "–"],
-  ["leaders", m => (m.status?.instances || []).map(i => (m.status.instances.length > 1 ? i.instance + ": " : "") + (i.epoch ? "of segments" : nameOf(i.leader) || "none")).join(", ")],
+  ["member", m => m.name],
+  ["id", m => m.id],
+  ["state", m => condition(m).word + (m.reached || !m.error ? "" : ": " + m.error)],
+  ["role", m => roleText(m)],
+  ["zone", m => self(m)?.zone || "–"],
+  [
+    "leaders",
+    m =>
+      (m.status?.instances || [])
+        .map(
+          i =>
+            (m.status.instances.length > 1 ? i.instance + ": " : "") +
+            (i.epoch ? "of segments" : nameOf(i.leader) || "none"),
+        )
+        .join(", "),
+  ],
   ["term", m => (m.status?.instances || []).map(i => i.term).join(", ")],
-  ["revision", m => count(m.status?.revision)], ["applied", m => count(m.status?.applied_position)],
-  ["database", m => m.status ? join(bytes(m.status.db_in_use_bytes)) + " of " + join(bytes(m.status.db_bytes)) : "–"],
+  ["revision", m => count(m.status?.revision)],
+  ["applied", m => count(m.status?.applied_position)],
+  [
+    "database",
+    m => (m.status ? join(bytes(m.status.db_in_use_bytes)) + " of " + join(bytes(m.status.db_bytes)) : "–"),
+  ],
   ["links", m => linksText(m)],
-  ["clients at", m => (self(m)?.client_urls || []).join(" ")], ["members at", m => (self(m)?.peer_urls || []).join(" ")],
+  ["clients at", m => (self(m)?.client_urls || []).join(" ")],
+  ["members at", m => (self(m)?.peer_urls || []).join(" ")],
 ]
 
 function linksText(m) {
-  return (m.status?.members || []).filter(x => x.link).map(x => {
-    const l = x.link
-    const at = l.moved ? ` at ${(l.addrs || []).join(" ")}` : ""
-    return `${x.name || x.id}${at} ${l.up ? l.round_trip_ms ? join(millis(l.round_trip_ms)) : "up" : "down" + (l.error ? ": " + l.error : "")}`
-  }).join(", ") || "–"
+  return (
+    (m.status?.members || [])
+      .filter(x => x.link)
+      .map(x => {
+        const l = x.link
+        const at = l.moved ? ` at ${(l.addrs || []).join(" ")}` : ""
+        const up = l.round_trip_ms ? join(millis(l.round_trip_ms)) : "up"
+        return `${x.name || x.id}${at} ` + (l.up ? up : "down" + (l.error ? ": " + l.error : ""))
+      })
+      .join(", ") || "–"
+  )
 }
 
 let body = null
@@ -30,8 +52,29 @@ let body = null
 export function update() {
   if (!body) {
     body = h("tbody")
-    byId("table").append(h("thead", {}, h("tr", {}, columns.map(([name]) => h("th", {scope: "col"}, name)))), body)
+    byId("table").append(
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          columns.map(([name]) => h("th", {scope: "col"}, name)),
+        ),
+      ),
+      body,
+    )
   }
-  list(body, model.members, m => m.id, () => h("tr", {}, columns.map((_, i) => i ? h("td") : h("th", {scope: "row"}))),
-    (row, m) => columns.forEach(([, read], i) => text(row.children[i], read(m))))
+  list(
+    body,
+    model.members,
+    m => m.id,
+    () =>
+      h(
+        "tr",
+        {},
+        columns.map((_, i) => (i ? h("td") : h("th", {scope: "row"}))),
+      ),
+    (row, m) => columns.forEach(([, read], i) => text(row.children[i], read(m))),
+  )
 }

@@ -5,20 +5,48 @@ import {best, model, now} from "./state.js"
 
 const seconds = 60
 
-const sum = list => list.length ? list.reduce((a, b) => a + b, 0) : null
-const most = list => list.length ? Math.max(...list) : null
+const sum = list => (list.length ? list.reduce((a, b) => a + b, 0) : null)
+const most = list => (list.length ? Math.max(...list) : null)
 
 // tiles: how the members' values of a sample become one, and what is said below.
 const tiles = [
   {title: "Writes", columns: ["writes"], of: sum, show: x => si(x, "/s"), below: () => failed()},
-  {title: "Reads", columns: ["reads"], of: sum, show: x => si(x, "/s"), below: () => "p99 " + join(millis(at("read_p99_ms", most)))},
-  {title: "Write latency p99", columns: ["write_p99_ms"], of: most, show: millis,
-    below: () => "p50 " + join(millis(at("write_p50_ms", most)))},
-  {title: "fsync p99", columns: ["fsync_p99_ms"], of: most, show: millis,
-    below: () => join(si(at("fsyncs", sum), "/s")) + " in all"},
-  {title: "Between members", columns: ["sent_bytes"], of: sum, show: x => bytes(x, "/s"),
-    below: () => "log " + join(bytes(at("log_bytes", sum), "/s"))},
-  {title: "Database", columns: ["db_in_use_bytes"], of: most, show: x => bytes(x), meter: quota, below: () => quotaText()},
+  {
+    title: "Reads",
+    columns: ["reads"],
+    of: sum,
+    show: x => si(x, "/s"),
+    below: () => "p99 " + join(millis(at("read_p99_ms", most))),
+  },
+  {
+    title: "Write latency p99",
+    columns: ["write_p99_ms"],
+    of: most,
+    show: millis,
+    below: () => "p50 " + join(millis(at("write_p50_ms", most))),
+  },
+  {
+    title: "fsync p99",
+    columns: ["fsync_p99_ms"],
+    of: most,
+    show: millis,
+    below: () => join(si(at("fsyncs", sum), "/s")) + " in all",
+  },
+  {
+    title: "Between members",
+    columns: ["sent_bytes"],
+    of: sum,
+    show: x => bytes(x, "/s"),
+    below: () => "log " + join(bytes(at("log_bytes", sum), "/s")),
+  },
+  {
+    title: "Database",
+    columns: ["db_in_use_bytes"],
+    of: most,
+    show: x => bytes(x),
+    meter: quota,
+    below: () => quotaText(),
+  },
 ]
 
 function values(name, sec) {
@@ -37,7 +65,9 @@ function newest() {
   return ends.length ? Math.min(...ends) : t
 }
 
-function at(name, of) { return of(values(name, newest())) }
+function at(name, of) {
+  return of(values(name, newest()))
+}
 
 function failed() {
   const x = at("failed", sum)
@@ -59,12 +89,30 @@ const nodes = []
 
 function build() {
   for (const tile of tiles) {
-    const line = s("path", {class: "line"}), area = s("path", {class: "area"})
-    const n = {value: h("span", {class: "value"}), unit: h("span", {class: "unit"}), below: h("span", {class: "below"}), line, area}
-    const meter = tile.meter && h("span", {class: "meter"}, n.meter = h("span"))
-    n.root = h("div", {class: "tile"}, h("span", {class: "title"}, tile.title),
-      h("span", {class: "number"}, n.value, n.unit), n.below,
-      meter || s("svg", {class: "spark", viewBox: "0 0 60 20", preserveAspectRatio: "none", "aria-hidden": "true"}, area, line))
+    const line = s("path", {class: "line"}),
+      area = s("path", {class: "area"})
+    const n = {
+      value: h("span", {class: "value"}),
+      unit: h("span", {class: "unit"}),
+      below: h("span", {class: "below"}),
+      line,
+      area,
+    }
+    const meter = tile.meter && h("span", {class: "meter"}, (n.meter = h("span")))
+    n.root = h(
+      "div",
+      {class: "tile"},
+      h("span", {class: "title"}, tile.title),
+      h("span", {class: "number"}, n.value, n.unit),
+      n.below,
+      meter ||
+        s(
+          "svg",
+          {class: "spark", viewBox: "0 0 60 20", preserveAspectRatio: "none", "aria-hidden": "true"},
+          area,
+          line,
+        ),
+    )
     nodes.push(n)
     byId("tiles").append(n.root)
   }
@@ -74,7 +122,8 @@ export function update() {
   if (!nodes.length) build()
   const end = newest()
   tiles.forEach((tile, i) => {
-    const n = nodes[i], points = []
+    const n = nodes[i],
+      points = []
     for (let sec = end - seconds; sec <= end; sec++) points.push(tile.of(values(tile.columns[0], sec)))
     const recent = points.slice(-2).filter(x => x != null)
     const [number, unit] = tile.show(recent.length ? sum(recent) / recent.length : null)
@@ -93,10 +142,12 @@ function meter(n, share) {
 
 function spark(n, points) {
   const top = Math.max(1e-9, ...points.filter(x => x != null))
-  let path = "", first = null, last = null
+  let path = "",
+    first = null,
+    last = null
   points.forEach((x, i) => {
     if (x == null) return
-    const at = `${i} ${(19 - 18 * x / top).toFixed(2)}`
+    const at = `${i} ${(19 - (18 * x) / top).toFixed(2)}`
     path += (path ? "L" : "M") + at
     first ??= i
     last = i
