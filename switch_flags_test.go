@@ -1,7 +1,9 @@
 package braid_test
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,8 +26,15 @@ func TestAnyFlagsFollowASwitch(t *testing.T) {
 	c.start(c.members[2], false)
 	require.NoError(t, c.nodes[3].ReadBarrier(c.ctx()))
 	change := func(protocol string) {
-		_, err := c.nodes[1].Switch(c.ctx(), braid.Switch{Protocol: protocol})
-		require.NoError(t, err)
+		require.Eventually(t, func() bool { // the leader may not have its link with the member that restarted yet
+			_, err := c.nodes[1].Switch(c.ctx(), braid.Switch{Protocol: protocol})
+			var refused *braid.RefusedError
+			if errors.As(err, &refused) && refused.Retryable() {
+				return false
+			}
+			require.NoError(t, err)
+			return true
+		}, testTimeout, 5*time.Millisecond)
 		acked = append(acked, c.fill(protocol, 3)...)
 	}
 	change("iss")
