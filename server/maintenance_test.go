@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -195,10 +196,8 @@ func TestHealthAndReflection(t *testing.T) {
 	require.Contains(t, names, "v3lockpb.Lock")
 }
 
-// TestStartDefragments: only if that frees enough.
-func TestStartDefragments(t *testing.T) {
-	f := start(t)
-	ctx := testContext(t)
+// makeHoles makes more than 1 MiB of the database free.
+func (f *fixture) makeHoles(t *testing.T, ctx context.Context) {
 	for i := range 200 {
 		_, err := f.client.Put(ctx, fmt.Sprint(i), strings.Repeat("v", 10_000))
 		require.NoError(t, err)
@@ -212,6 +211,13 @@ func TestStartDefragments(t *testing.T) {
 		require.NoError(t, err)
 		return f.store.DBSize()-f.store.DBSizeInUse() > 1<<20
 	})
+}
+
+// TestStartDefragments: only if that frees enough.
+func TestStartDefragments(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	f.makeHoles(t, ctx)
 	before := f.store.DBSize()
 	for _, least := range []int64{0, 1 << 30} {
 		f.cfg.DefragmentBytes = least
@@ -227,18 +233,16 @@ func TestStartDefragments(t *testing.T) {
 func TestDefragmentIsCompletedWithoutItsClient(t *testing.T) {
 	f := start(t)
 	ctx := testContext(t)
-	for i := range 20 {
-		require.NoError(t, second(f.client.Put(ctx, fmt.Sprint(i), string(make([]byte, 100<<10)))))
-	}
-	require.NoError(t, second(f.client.Delete(ctx, "", clientv3.WithPrefix())))
-	require.NoError(t, second(f.client.Compact(ctx, f.store.Revision(), clientv3.WithCompactPhysical())))
+	f.makeHoles(t, ctx)
 	before := f.store.DBSize()
 	snapshot, err := f.store.Snapshot()
 	require.NoError(t, err)
+	release := sync.OnceValue(snapshot.Close) // the store waits for it when it is closed
+	defer release()
 	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	require.Error(t, second(f.client.Defragment(brief, f.addr)))
-	require.Equal(t, before, f.store.DBSize())
-	require.NoError(t, snapshot.Close())
-	eventually(t, "a smaller database", func() bool { return f.store.DBSize() < before })
+	require.GreaterOrEqual(t, f.store.DBSize(), before)
+	require.NoError(t, release())
+	eventually(t, "a smaller database", func() bool { return f.store.DBSize() < before-1<<20 })
 }
