@@ -11,7 +11,7 @@ import (
 )
 
 // patience is for what a busy machine does in a few seconds.
-const patience = 2 * time.Minute
+const patience = time.Minute
 
 // program is braid, which TestMain builds.
 var program string
@@ -107,6 +107,7 @@ var drawn = map[string]string{"niagara": "#drawing .strip.merged", "iss": "#draw
 func changeProtocol(t *testing.T, p *page, protocol string) {
 	require.Equal(t, 0, value[int](t, p, fmt.Sprintf(`document.querySelectorAll(%q).length`, drawn[protocol])))
 	value[bool](t, p, fmt.Sprintf(`(document.querySelector("#to-protocol").value = %q, true)`, protocol))
+	require.NoError(t, p.await(`!document.querySelector("#switch").disabled`, patience), "the switch before has ended")
 	require.NoError(t, p.click("#switch"))
 	require.NoError(t, p.await(shows("#sentence", "· "+protocol+" ·"), patience))
 	require.NoError(t, p.await(fmt.Sprintf("document.querySelector(%q)", drawn[protocol]), patience))

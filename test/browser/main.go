@@ -12,7 +12,7 @@ import (
 
 func main() {
 	program := flag.String("braid", "", "the program `braid`; default: it is built from this checkout")
-	dir := flag.String("screenshots", "", "existing `folder` for the pictures of the dashboard, as PNG")
+	dir := flag.String("screenshots", "", "existing `folder` for the pictures of the documentation, as PNG")
 	only := flag.String("only", "", "the `name` of the only picture to take")
 	flag.Parse()
 	if *dir == "" || flag.NArg() > 0 {

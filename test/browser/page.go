@@ -92,7 +92,8 @@ func (p *page) await(expression string, patience time.Duration) error {
 		chromedp.WithPollingInterval(100*time.Millisecond)))
 	if err != nil {
 		shown, _ := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body.innerText.slice(0, 3000)"))
-		return fmt.Errorf("the page did not come to %s: %w; it shows:\n%s", expression, err, shown)
+		return fmt.Errorf("the page did not come to %s: %w; it reported %q, and shows:\n%s", expression, err,
+			p.complaints(), shown)
 	}
 	return nil
 }

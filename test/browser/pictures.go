@@ -150,6 +150,9 @@ func switchTo(protocol string) func(*page) error {
 		if _, err := eval[bool](p, set); err != nil {
 			return err
 		}
+		if err := p.await(`!document.querySelector("#switch").disabled`, time.Minute); err != nil {
+			return err
+		}
 		if err := p.click("#switch"); err != nil {
 			return err
 		}

@@ -14,10 +14,7 @@ export function drawLanes(node, st) {
   }
   const used = rows.some(r => r.own.held > 0 || r.l.sent_bytes > 0 || r.l.received_bytes > 0)
   const l = st.instances.find(i => i.lanes).lanes
-  text(
-    f.title,
-    `Lanes, generation ${l.generation}: ${accepting(l)}`,
-  )
+  text(f.title, `Lanes, generation ${l.generation}: ${accepting(l)}`)
   list(
     f.rows,
     rows,

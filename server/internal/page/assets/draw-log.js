@@ -63,7 +63,7 @@ export function drawLog(node, st) {
         })),
       ]
     : model.members
-        .filter(m => m.reached)
+        .filter(m => m.reached && m.status?.instances.length)
         .map(m => ({
           id: m.id,
           match: m.status.instances[0].durable_index,

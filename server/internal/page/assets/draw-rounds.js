@@ -8,6 +8,7 @@ import {setBar, windowOf} from "./logbar.js"
 export function drawRounds(node, st) {
   const f = frame(node, true),
     all = st.instances.filter(i => i.rounds)
+  if (!all.length) return
   const high = Math.max(1, ...all.map(i => i.rounds.appended)),
     low = Math.min(...all.map(i => i.rounds.applied))
   const size = Math.min(windowOf("rounds", high - low), 100000),

@@ -53,7 +53,7 @@ export async function request(path, options = {}) {
 
 async function askCluster() {
   const query = model.cursor ? "?cursor=" + encodeURIComponent(model.cursor) : ""
-  take(await (await request("/braid/cluster" + query)).json())
+  return (await request("/braid/cluster" + query)).json()
 }
 
 // askControls asks braid up, if it serves this page.
@@ -79,9 +79,11 @@ async function ask() {
   asking = true
   again = false
   const began = Date.now()
+  let answer = null
   try {
     const both = await Promise.allSettled([askCluster(), askControls()])
     if (both[0].status === "rejected") throw both[0].reason
+    answer = both[0].value
   } catch (e) {
     if (e.status === 401 && e.by === token) {
       forget()
@@ -93,9 +95,10 @@ async function ask() {
     else model.failure = e.status ? e.message : "no answer"
   }
   asking = false
-  changed()
   if (again) ask()
   else if (!document.hidden) timer = setTimeout(ask, Math.max(200, every - (Date.now() - began)))
+  if (answer) take(answer)
+  changed()
 }
 
 // poll begins to ask. onChange is called after each answer, onRefused when a user is needed.

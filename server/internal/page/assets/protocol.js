@@ -81,6 +81,7 @@ function deciders(st) {
 }
 
 function drawings(st) {
+  if (!st.instances.length) return []
   const epochs = st.instances.some(i => i.epoch),
     merged = st.instances.length > 1 || st.order === "niagara"
   const out = []

@@ -9,14 +9,15 @@ export class Series {
     this.before = 0
   }
 
-  // take adds columns of samples as /braid/cluster has them. A sample stands for the seconds of its interval.
+  // take adds columns of samples as /braid/cluster has them. A sample stands for the seconds of its interval. With
+  // reset they replace all since the first of them: a member that starts again forgets what was before.
   take(columns, reset) {
-    if (reset) {
-      this.rows.clear()
-      this.newest = this.before = 0
-    }
     const t = columns?.t
     if (!t?.length) return
+    if (reset) {
+      for (const sec of this.rows.keys()) if (sec >= Math.round(t[0])) this.rows.delete(sec)
+      this.newest = this.before = 0
+    }
     const names = Object.keys(columns).filter(n => n !== "t" && n !== "seconds")
     for (let i = 0; i < t.length; i++) {
       const row = {}

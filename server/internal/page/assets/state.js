@@ -67,11 +67,11 @@ function takeMember(m, told, at) {
     if (again) m.rates.clear()
     for (const other of told.status.members || []) takeLink(m, other, at)
     m.before = m.status
-    m.status = told.status
+    m.status = {...told.status, instances: told.status.instances || []} // a log that is replaced has none
   }
   m.series.take(told.samples, told.reset)
-  if (told.reset) model.events = model.events.filter(e => e.member !== m.id)
-  for (const e of told.events || []) addEvent({...e, member: m.id})
+  if (told.reset) model.events = model.events.filter(e => e.boot !== m.boot)
+  for (const e of told.events || []) addEvent({...e, member: m.id, boot: m.boot})
 }
 
 const rateOver = 3500 // milliseconds
