@@ -27,6 +27,7 @@ func engine(t *testing.T) (name string, build, run []string) {
 // one in particular; it keeps its data.
 func TestImage(t *testing.T) {
 	testsize.Only(t, testsize.Deploy)
+	t.Parallel()
 	dir, tag := release(t), fmt.Sprintf("braid-test:%d", os.Getpid())
 	program, build, run := engine(t)
 	do(t, dir, program, append(append([]string{"build"}, build...), "-f", "deploy/docker/Dockerfile", "-t", tag, ".")...)

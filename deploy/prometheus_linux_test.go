@@ -11,10 +11,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/braidlog/braid/internal/testsize"
 )
@@ -22,6 +26,7 @@ import (
 // TestRules: promtool accepts rules and example, and its tests of the rules succeed.
 func TestRules(t *testing.T) {
 	testsize.Only(t, testsize.Deploy)
+	t.Parallel()
 	do(t, "prometheus", "promtool", "check", "config", "prometheus.yml")
 	do(t, "prometheus", "promtool", "check", "rules", "alerts.yml")
 	do(t, "prometheus", "promtool", "test", "rules", "alerts_test.yml")
@@ -137,25 +142,36 @@ func (c *cluster) ctl(args ...string) string {
 	return do(c.t, "", c.braid, append([]string{"ctl", "--endpoints", strings.Join(c.ends, ",")}, args...)...)
 }
 
-// load puts, reads, and fails, until the returned function is called.
+// load puts, reads, and asks for what does not exist yet, at each member, until the returned function is called.
 func (c *cluster) load() (stop func()) {
 	ctx, cancel := context.WithCancel(c.t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for n := 0; ctx.Err() == nil; n++ {
-			end := c.ends[n%len(c.ends)]
-			_, _ = try(ctx, "", c.braid, "ctl", "--endpoints", end, "put", "k", fmt.Sprint(n))
-			_, _ = try(ctx, "", c.braid, "ctl", "--endpoints", end, "get", "k")
-			_, _ = try(ctx, "", c.braid, "ctl", "--endpoints", end, "get", "k", "--rev=999999999") // it does not exist yet
-			answers(ctx, "http://"+end+"/readyz")
-		}
-	}()
-	return func() { cancel(); <-done }
+	var running sync.WaitGroup
+	for _, end := range c.ends {
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{end}, Logger: zap.NewNop()})
+		require.NoError(c.t, err)
+		running.Go(func() {
+			defer client.Close()
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for ctx.Err() == nil {
+				attempt, cancelAttempt := context.WithTimeout(ctx, time.Second)
+				_, _ = client.Put(attempt, "k", "v") // what is measured are attempts
+				_, _ = client.Get(attempt, "k")
+				_, _ = client.Get(attempt, "k", clientv3.WithRev(1<<40))
+				answers(attempt, "http://"+end+"/readyz")
+				cancelAttempt()
+				<-tick.C
+			}
+		})
+	}
+	return func() { cancel(); running.Wait() }
 }
 
-// selectors match a series, with its labels.
-var selectors = regexp.MustCompile(`\b(?:up|(?:etcd|braid|grpc|process)_\w+)\b(?:\{[^}]*\})?`)
+// selectors match a series, with its labels; failures match a label of calls that do not fail here.
+var (
+	selectors = regexp.MustCompile(`\b(?:up|(?:etcd|braid|grpc_server|process)_\w+)\b(?:\{[^}]*\})?`)
+	failures  = regexp.MustCompile(`,\s*grpc_code=~"[^"]*"`)
+)
 
 // queriesOf are the queries that a cluster of a protocol answers, of the dashboard and, for all protocols, of the
 // alerts. An alert's expression has a value in trouble only, so its series are asked for.
@@ -174,20 +190,30 @@ func queriesOf(t *testing.T, protocol string) (exprs []string) {
 		found := selectors.FindAllString(r.Expr, -1)
 		require.NotEmpty(t, found, r.Alert)
 		for _, s := range found {
-			lanes, epochs := strings.HasPrefix(s, "braid_lane_"), strings.HasPrefix(s, "braid_epoch_")
-			with := map[bool]string{lanes: "lcr", epochs: "iss"}[true]
-			if with == protocol {
-				exprs = append(exprs, s)
+			if protocolOf(s) == protocol {
+				exprs = append(exprs, failures.ReplaceAllString(s, ""))
 			}
 		}
 	}
 	return exprs
 }
 
+// protocolOf is the protocol that has a series; "": all.
+func protocolOf(series string) string {
+	switch {
+	case strings.HasPrefix(series, "braid_lane_"):
+		return "lcr"
+	case strings.HasPrefix(series, "braid_epoch_"):
+		return "iss"
+	}
+	return ""
+}
+
 // TestQueriesFindSeries: Prometheus scrapes a cluster that runs each protocol in turn, and each query of dashboard and
 // rules finds something. Then a majority is killed, and the alerts for that begin.
 func TestQueriesFindSeries(t *testing.T) {
 	testsize.Only(t, testsize.Deploy)
+	t.Parallel()
 	c := startCluster(t)
 	p := startPrometheus(t, c.ends)
 	id := regexp.MustCompile(`[0-9a-f]+`).FindString(c.ctl("member", "list"))
@@ -205,12 +231,12 @@ func TestQueriesFindSeries(t *testing.T) {
 	stop := c.load()
 	defer stop()
 	p.findsAll(queriesOf(t, ""))
-	for _, protocol := range []string{"lcr", "niagara", "iss"} {
+	for _, protocol := range []string{"lcr", "niagara", "iss", "raft"} {
 		do(t, "", c.braid, "switch", protocol, "--endpoints", strings.Join(c.ends, ","))
 		if protocol == "niagara" {
-			do(t, "", c.braid, "reshape", "2", "--endpoints", strings.Join(c.ends, ","))
+			do(t, "", c.braid, "reshape", "--instances=2", "--endpoints", strings.Join(c.ends, ","))
 		}
-		p.findsAll(queriesOf(t, protocol))
+		p.findsAll(queriesOf(t, protocol)) // none are raft's alone
 	}
 	stop()
 	p.requireHealthyRules()

@@ -107,6 +107,7 @@ func (p *pods) exec(args ...string) string {
 // docs/using/deploy.md, Kubernetes says.
 func TestStatefulSet(t *testing.T) {
 	testsize.Only(t, testsize.Deploy)
+	t.Parallel()
 	p := newPods(t)
 	for n := range 3 {
 		p.start(n)

@@ -57,6 +57,7 @@ func (m *machine) property(name string) string {
 // was given wrong flags.
 func TestUnit(t *testing.T) {
 	testsize.Only(t, testsize.Deploy)
+	t.Parallel()
 	dir := release(t)
 	m := startMachine(t)
 	script := "set -e; cd " + dir + "\n" + strings.Join(commands(t, "## systemd"), "\n")

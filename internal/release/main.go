@@ -61,7 +61,7 @@ func run(out io.Writer, o options) error {
 	}
 	var made []string
 	for _, p := range o.platforms {
-		names, err := makePlatform(src, p, scratch, dir)
+		names, err := makePlatform(src, p, dir)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
@@ -78,13 +78,13 @@ func run(out io.Writer, o options) error {
 }
 
 // makePlatform writes the archive of a platform and its list of modules to a directory, and returns their names.
-func makePlatform(src *source, platform, scratch, dir string) ([]string, error) {
+func makePlatform(src *source, platform, dir string) ([]string, error) {
 	goos, goarch, ok := strings.Cut(platform, "/")
 	if !ok {
 		return nil, fmt.Errorf("a platform is written as linux/amd64")
 	}
-	binary := filepath.Join(scratch, "braid-"+goos+"-"+goarch)
-	if err := compile(src.root, binary, goos, goarch); err != nil {
+	binary, err := src.binary(goos, goarch)
+	if err != nil {
 		return nil, err
 	}
 	name := "braid-" + src.version + "-" + goos + "-" + goarch

@@ -15,6 +15,7 @@ import (
 // source is the checkout that a release is made of.
 type source struct {
 	root        string    // its directory
+	scratch     string    // a directory for binaries
 	version     string    // as v0.1.0
 	time        time.Time // when it was committed
 	completions []entry   // what shells need to complete braid's commands
@@ -26,12 +27,12 @@ func readSource(scratch string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{root: root}
+	s := &source{root: root, scratch: scratch}
 	if s.time, err = committed(root); err != nil {
 		return nil, err
 	}
-	braid := filepath.Join(scratch, "braid")
-	if err := compile(root, braid, runtime.GOOS, runtime.GOARCH); err != nil {
+	braid, err := s.binary(runtime.GOOS, runtime.GOARCH)
+	if err != nil {
 		return nil, err
 	}
 	if s.version, err = versionOf(braid); err != nil {
@@ -46,6 +47,15 @@ func readSource(scratch string) (*source, error) {
 		s.completions = append(s.completions, entry{"completions/" + shell.file, []byte(script + "\n"), 0o644})
 	}
 	return s, nil
+}
+
+// binary is braid for a platform. It is built once.
+func (s *source) binary(goos, goarch string) (string, error) {
+	name := filepath.Join(s.scratch, "braid-"+goos+"-"+goarch)
+	if _, err := os.Stat(name); err == nil {
+		return name, nil
+	}
+	return name, compile(s.root, name, goos, goarch)
 }
 
 // committed is the time that files of the release have.
