@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// engine is the program that builds and runs images on this machine, and what it needs to be told: runc works in all
-// control groups, and not every user may set limits above its own.
+// engine is the program that builds and runs images on this machine, and its arguments. runc works with each kind of
+// control groups. Limits are given because not every user may raise them to an engine's own.
 func engine(t *testing.T) (name string, build, run []string) {
 	t.Helper()
 	run = []string{"--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"}
@@ -34,12 +34,12 @@ func TestImage(t *testing.T) {
 	t.Cleanup(func() { _, _ = try(context.Background(), "", program, "rmi", "-f", tag) })
 	client, peer, web := free(t), free(t), free(t)
 	id := strings.ReplaceAll(tag, ":", "-") // of the container, and of its volume
-	for name, address := range map[string]string{"LISTEN_CLIENT": client, "ADVERTISE_CLIENT": client, "LISTEN_PEER": peer,
-		"INITIAL_ADVERTISE_PEER": peer, "LISTEN_METRICS": web} {
+	for name, address := range map[string]string{"LISTEN_CLIENT": client, "ADVERTISE_CLIENT": client,
+		"LISTEN_PEER": peer, "INITIAL_ADVERTISE_PEER": peer, "LISTEN_METRICS": web} {
 		run = append(run, "-e", "ETCD_"+name+"_URLS=http://"+address)
 	}
-	run = append(run, "--detach", "--name", id, "--network=host", "--read-only", "--cap-drop=all",
-		"-v", id+":/var/lib/braid", "-e", "ETCD_NAME=m1", "-e", "ETCDCTL_ENDPOINTS="+client, tag)
+	run = append(run, "--detach", "--name", id, "--network=host", "--read-only", "--cap-drop=all", "-v", id+":/var/lib/braid",
+		"-e", "ETCD_NAME=m1", "-e", "ETCDCTL_ENDPOINTS="+client, tag)
 	t.Cleanup(func() { _, _ = try(context.Background(), "", program, "volume", "rm", id) })
 	t.Cleanup(func() { _, _ = try(context.Background(), "", program, "rm", "-f", id) })
 	for _, want := range []string{"", "k\nv"} {

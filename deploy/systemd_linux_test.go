@@ -39,8 +39,8 @@ func startMachine(t *testing.T) *machine {
 
 // args are those of nsenter for a command there.
 func (m *machine) args(command ...string) []string {
-	all := []string{"--target", m.pid, "--mount", "--pid", "--cgroup", "--ipc", "--uts", "--net", "--root"}
-	return append(all, command...)
+	namespaces := []string{"--target", m.pid, "--mount", "--pid", "--cgroup", "--ipc", "--uts", "--net", "--root"}
+	return append(namespaces, command...)
 }
 
 func (m *machine) do(command ...string) string {

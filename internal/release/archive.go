@@ -29,8 +29,9 @@ func writeArchive(file, folder string, at time.Time, entries []entry) error {
 		return err
 	}
 	archive := tar.NewWriter(packed)
-	byName := func(a, b entry) int { return cmp.Compare(a.name, b.name) }
-	for _, e := range slices.SortedFunc(slices.Values(entries), byName) {
+	entries = slices.Clone(entries)
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
+	for _, e := range entries {
 		header := tar.Header{Name: folder + "/" + e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: at,
 			Typeflag: tar.TypeReg, Format: tar.FormatPAX}
 		if strings.HasSuffix(e.name, "/") {

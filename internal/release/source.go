@@ -38,13 +38,12 @@ func readSource(scratch string) (*source, error) {
 	if s.version, err = versionOf(braid); err != nil {
 		return nil, err
 	}
-	shells := []struct{ name, file string }{{"bash", "braid.bash"}, {"zsh", "_braid"}, {"fish", "braid.fish"}}
-	for _, shell := range shells {
-		script, err := output(root, braid, "completion", shell.name)
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		script, err := output(root, braid, "completion", shell)
 		if err != nil {
 			return nil, err
 		}
-		s.completions = append(s.completions, entry{"completions/" + shell.file, []byte(script + "\n"), 0o644})
+		s.completions = append(s.completions, entry{"completions/braid." + shell, []byte(script + "\n"), 0o644})
 	}
 	return s, nil
 }
