@@ -30,7 +30,8 @@ func TestImage(t *testing.T) {
 	t.Parallel()
 	dir, tag := release(t), fmt.Sprintf("braid-test:%d", os.Getpid())
 	program, build, run := engine(t)
-	do(t, dir, program, append(append([]string{"build"}, build...), "-f", "deploy/docker/Dockerfile", "-t", tag, ".")...)
+	build = append([]string{"build", "-f", "deploy/docker/Dockerfile", "-t", tag}, build...)
+	do(t, dir, program, append(build, ".")...)
 	t.Cleanup(func() { _, _ = try(context.Background(), "", program, "rmi", "-f", tag) })
 	client, peer, web := free(t), free(t), free(t)
 	id := strings.ReplaceAll(tag, ":", "-") // of the container, and of its volume
@@ -38,8 +39,8 @@ func TestImage(t *testing.T) {
 		"LISTEN_PEER": peer, "INITIAL_ADVERTISE_PEER": peer, "LISTEN_METRICS": web} {
 		run = append(run, "-e", "ETCD_"+name+"_URLS=http://"+address)
 	}
-	run = append(run, "--detach", "--name", id, "--network=host", "--read-only", "--cap-drop=all", "-v", id+":/var/lib/braid",
-		"-e", "ETCD_NAME=m1", "-e", "ETCDCTL_ENDPOINTS="+client, tag)
+	run = append(run, "--detach", "--name", id, "--network=host", "--read-only", "--cap-drop=all",
+		"-v", id+":/var/lib/braid", "-e", "ETCD_NAME=m1", "-e", "ETCDCTL_ENDPOINTS="+client, tag)
 	t.Cleanup(func() { _, _ = try(context.Background(), "", program, "volume", "rm", id) })
 	t.Cleanup(func() { _, _ = try(context.Background(), "", program, "rm", "-f", id) })
 	for _, want := range []string{"", "k\nv"} {

@@ -41,8 +41,8 @@ func TestDashboard(t *testing.T) {
 func variables() []object {
 	values := func(name, label, query string, several bool) object {
 		return object{"name": name, "label": label, "type": "query", "datasource": source, "refresh": 2, "sort": 1,
-			"query": object{"query": query, "refId": name}, "definition": query, "multi": several, "includeAll": several,
-			"current": object{}}
+			"query": object{"query": query, "refId": name}, "definition": query, "multi": several,
+			"includeAll": several, "current": object{}}
 	}
 	return []object{
 		{"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus", "current": object{}},

@@ -71,7 +71,8 @@ var requestsRow = row{"Requests", []panel{
 		expr: `sum by (grpc_method) (rate(grpc_server_started_total{$S,grpc_type="unary"}[$I])) > 0`}}},
 	{"Calls that fail, by code", "reqps", []query{{legend: "{{grpc_code}}",
 		expr: `sum by (grpc_code) (rate(grpc_server_handled_total{$S,grpc_code!="OK"}[$I]))`}}},
-	{"Time of requests, by type", "s", quantiles(`etcd_server_request_duration_seconds_bucket{$S}`, "type", "{{type}}")},
+	{"Time of requests, by type", "s", quantiles(`etcd_server_request_duration_seconds_bucket{$S}`, "type",
+		"{{type}}")},
 	{"Commands committed", "ops", each(`rate(etcd_server_proposals_committed_total{$S}[$I])`)},
 	{"Commands pending, and failed", "none", []query{
 		{legend: "pending {{instance}}", expr: `etcd_server_proposals_pending{$S}`},
@@ -99,7 +100,8 @@ var stagesRow = func() row {
 }()
 
 var diskRow = row{"Disk", []panel{
-	{"Fsyncs of the log", "s", quantiles(`etcd_disk_wal_fsync_duration_seconds_bucket{$S}`, "instance", "{{instance}}")},
+	{"Fsyncs of the log", "s", quantiles(`etcd_disk_wal_fsync_duration_seconds_bucket{$S}`, "instance",
+		"{{instance}}")},
 	{"Commits to the database", "s", quantiles(`etcd_disk_backend_commit_duration_seconds_bucket{$S}`, "instance",
 		"{{instance}}")},
 	{"Fsyncs a second", "iops", each(`rate(etcd_disk_wal_fsync_duration_seconds_count{$S}[$I])`)},
@@ -134,7 +136,8 @@ var databaseRow = row{"Database", []panel{
 
 var membersRow = row{"Members", []panel{
 	{"Committed and not applied", "none", each(`braid_apply_lag{$S}`)},
-	{"Behind the furthest member", "none", each(`scalar(max(braid_applied_position{$S})) - braid_applied_position{$S}`)},
+	{"Behind the furthest member", "none", each(
+		`scalar(max(braid_applied_position{$S})) - braid_applied_position{$S}`)},
 	{"Sent and not acknowledged", "bytes", []query{{legend: "{{instance}} to {{member}}",
 		expr: `sum by (instance, member) (braid_peer_inflight_bytes{$S})`}}},
 	{"Waiting to be sent", "bytes", []query{{legend: "{{instance}} to {{to}}", expr: `braid_link_queue_bytes{$S}`}}},
@@ -144,7 +147,8 @@ var membersRow = row{"Members", []panel{
 		"{{instance}} to {{To}}")[1:]},
 	{"Links", "none", []query{
 		{legend: "{{instance}} to {{Remote}}", expr: `etcd_network_active_peers{$S}`},
-		{legend: "breaks {{instance}} to {{Remote}}", expr: `increase(etcd_network_disconnected_peers_total{$S}[$I])`}}},
+		{legend: "breaks {{instance}} to {{Remote}}",
+			expr: `increase(etcd_network_disconnected_peers_total{$S}[$I])`}}},
 	{"Snapshots that are installed", "none", each(`etcd_server_snapshot_apply_in_progress_total{$S}`)},
 }}
 
@@ -153,7 +157,8 @@ var instancesRow = row{"Instances, large values, NIAGARA", []panel{
 		expr: `braid_instance_is_leader{$S} == 1`}}},
 	{"Entries committed, by instance", "ops", []query{{legend: "instance {{exported_instance}}",
 		expr: `max by (exported_instance) (rate(braid_instance_commit_index{$S}[$I]))`}}},
-	{"Share of entries that skip a round", "percentunit", only("niagara", query{legend: "instance {{exported_instance}}",
+	{"Share of entries that skip a round", "percentunit", only("niagara", query{
+		legend: "instance {{exported_instance}}",
 		expr: `sum by (exported_instance) (rate(braid_skips_total{$S}[$I]))` +
 			` / max by (exported_instance) (rate(braid_instance_commit_index{$S}[$I]))`})},
 	{"Rounds committed and not applied", "none", only("niagara", query{legend: "{{instance}} {{exported_instance}}",

@@ -24,8 +24,8 @@ func startMachine(t *testing.T) *machine {
 	t.Helper()
 	script, err := filepath.Abs("testdata/machine.sh")
 	require.NoError(t, err)
-	p := begin(t, "", nil, "unshare", "--mount", "--pid", "--cgroup", "--ipc", "--uts", "--net", "--fork", "--kill-child",
-		"sh", script)
+	p := begin(t, "", nil, "unshare", "--mount", "--pid", "--cgroup", "--ipc", "--uts", "--net", "--fork",
+		"--kill-child", "sh", script)
 	t.Cleanup(func() { p.stop(t, syscall.SIGKILL) }) // before begin's own, as unshare ignores that
 	m := &machine{t: t}
 	eventually(t, "systemd runs", func(ctx context.Context) bool {

@@ -11,8 +11,8 @@ import (
 func compile(root, binary, goos, goarch string) error {
 	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, "./cmd/braid")
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=true", "GOOS="+goos, "GOARCH="+goarch, "GOAMD64=v1",
-		"GOARM64=v8.0", "GOEXPERIMENT=")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=true", "GOOS="+goos, "GOARCH="+goarch,
+		"GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build for %s/%s: %w: %s", goos, goarch, err, text)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // platforms are those of a release.
-var platforms = []string{"linux/amd64", "linux/arm64"}
+var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}
 
 func main() {
 	var o options
@@ -56,8 +56,8 @@ func run(out io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
-	if o.version != "" && o.version != src.version {
-		return fmt.Errorf("the source has version %s, not %s: see cmd/braid/version.go", src.version, o.version)
+	if err := src.requireVersion(o.version); err != nil {
+		return err
 	}
 	var made []string
 	for _, p := range o.platforms {

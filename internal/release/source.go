@@ -48,6 +48,14 @@ func readSource(scratch string) (*source, error) {
 	return s, nil
 }
 
+// requireVersion fails if the source has another version; "" is any.
+func (s *source) requireVersion(version string) error {
+	if version != "" && version != s.version {
+		return fmt.Errorf("the source has version %s, not %s: see cmd/braid/version.go", s.version, version)
+	}
+	return nil
+}
+
 // binary is braid for a platform. It is built once.
 func (s *source) binary(goos, goarch string) (string, error) {
 	name := filepath.Join(s.scratch, "braid-"+goos+"-"+goarch)

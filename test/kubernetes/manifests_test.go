@@ -97,7 +97,8 @@ func TestManifests(t *testing.T) {
 	}
 	var founders []string
 	for n := range int(*set.Spec.Replicas) {
-		founders = append(founders, fmt.Sprintf("%s-%d=http://%s-%d.%s:2380", set.Name, n, set.Name, n, set.Spec.ServiceName))
+		name := fmt.Sprintf("%s-%d", set.Name, n)
+		founders = append(founders, fmt.Sprintf("%s=http://%s.%s:2380", name, name, set.Spec.ServiceName))
 	}
 	require.Equal(t, strings.Join(founders, ","), settings.Data["ETCD_INITIAL_CLUSTER"])
 	if *apiserver != "" {
