@@ -1,5 +1,5 @@
 // Package server is the etcd v3 API on top of a replicated log: gRPC services, the same
-// services as JSON, health, metrics and a status page.
+// services as JSON, health, metrics and a dashboard.
 //
 // A request is checked (check.go), encoded once and proposed (propose.go), applied on every member by store/
 // (machine.go is the joint between the two) and answered with the result that this member computed. Reads wait for a
