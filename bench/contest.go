@@ -39,14 +39,10 @@ func RunLogContest(ctx context.Context, contestants []LogConfig, rounds int) (*L
 		return RunLog(ctx, contestants[i])
 	})
 	c := &LogContest{}
+	c.Runs, c.Results = medians(runs, medianLogResult)
 	var figures []Figures
-	for _, of := range runs {
-		if len(of) == 0 {
-			continue
-		}
-		c.Runs = append(c.Runs, of)
-		c.Results = append(c.Results, medianLogResult(of))
-		figures = append(figures, c.Results[len(c.Results)-1].Figures)
+	for _, r := range c.Results {
+		figures = append(figures, r.Figures)
 	}
 	c.Ratios = ratios(figures)
 	if len(c.Results) == 0 {
@@ -73,6 +69,16 @@ func Alternate[T any](ctx context.Context, n, rounds int, run func(context.Conte
 		}
 	}
 	return results, nil
+}
+
+// medians returns the contestants that have runs, and the median of each.
+func medians[R any](runs [][]R, median func([]R) R) (of [][]R, results []R) {
+	for _, r := range runs {
+		if len(r) > 0 {
+			of, results = append(of, r), append(results, median(r))
+		}
+	}
+	return of, results
 }
 
 func medianLogResult(runs []*LogResult) *LogResult {

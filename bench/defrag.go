@@ -11,21 +11,22 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// DefragConfig measures how long puts pause while one member defragments its database. Each member has a client of its
-// own, which puts all the time.
+// DefragConfig measures how long puts pause while one member defragments its database. Each member has a client, which
+// sends one put after another.
 type DefragConfig struct {
 	Contest
-	MiB      int           // that the database has in use; as many are free
+	MiB      int           // space in use in the database; as much again is free
 	ValSize  int           // bytes of the values that fill it
-	Alone    time.Duration // for how long the puts are measured before
+	Alone    time.Duration // time of the puts before the defragmentation
 	Progress func(Progress)
 }
 
 const (
-	// defragFillers is how many puts that fill the database are in progress.
+	// defragFillers is the number of clients that fill the database.
 	defragFillers = 8
-	// longestDefrag is how long a defragmentation may take.
+	// longestDefrag bounds a defragmentation.
 	longestDefrag = 10 * time.Minute
+	fillPrefix    = "fill/"
 	putPrefix     = "put/"
 )
 
@@ -89,14 +90,12 @@ func (r *defragRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.show("puts alone")
-	alone, err := r.puts(ctx, func() error { return sleep(ctx, r.Alone) })
+	alone, err := r.puts(ctx, "puts alone", func() error { return sleep(ctx, r.Alone) })
 	if err != nil {
 		return err
 	}
-	r.show("defragmenting")
 	began := time.Now()
-	during, err := r.puts(ctx, func() error {
+	during, err := r.puts(ctx, "defragmenting", func() error {
 		ctx, cancel := context.WithTimeout(ctx, longestDefrag)
 		defer cancel()
 		_, err := r.member.Defragment(ctx, &etcdserverpb.DefragmentRequest{})
@@ -112,7 +111,7 @@ func (r *defragRun) run(ctx context.Context) error {
 	}
 	r.out.Version, r.out.InUseMiB = before.Version, float64(before.DbSizeInUse)/(1<<20)
 	r.out.BeforeMiB, r.out.AfterMiB = float64(before.DbSize)/(1<<20), float64(after.DbSize)/(1<<20)
-	r.out.take(alone, during)
+	r.out.Alone, r.out.During = newDefragPuts(alone), newDefragPuts(during)
 	return nil
 }
 
@@ -132,16 +131,17 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// fill makes a database of which half is in use.
+// fill puts twice as many keys as are to remain, then removes and compacts every other one: half of the space is free.
 func (r *defragRun) fill(ctx context.Context) error {
 	kv, value := r.targets[0].kv, make([]byte, r.ValSize)
 	keys := r.MiB << 20 / r.ValSize
+	key := func(i int) []byte { return fmt.Appendf(nil, fillPrefix+"%09d", i) }
 	var fillers sync.WaitGroup
 	errs := make([]error, defragFillers)
 	for f := range defragFillers {
 		fillers.Go(func() {
 			for i := f; i < 2*keys && errs[f] == nil; i += defragFillers {
-				_, errs[f] = kv.Put(ctx, &etcdserverpb.PutRequest{Key: fmt.Appendf(nil, "fill/%09d", i/2+i%2*keys), Value: value})
+				_, errs[f] = kv.Put(ctx, &etcdserverpb.PutRequest{Key: key(i/2 + i%2*keys), Value: value})
 			}
 		})
 	}
@@ -149,8 +149,8 @@ func (r *defragRun) fill(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	removed, err := kv.DeleteRange(ctx, &etcdserverpb.DeleteRangeRequest{Key: fmt.Appendf(nil, "fill/%09d", keys),
-		RangeEnd: []byte("fill0")})
+	removed, err := kv.DeleteRange(ctx, &etcdserverpb.DeleteRangeRequest{Key: key(keys),
+		RangeEnd: prefixEnd(fillPrefix)})
 	if err != nil {
 		return err
 	}
@@ -158,17 +158,17 @@ func (r *defragRun) fill(ctx context.Context) error {
 	return err
 }
 
-// putter is a client that puts a number again and again.
+// putter is a client that puts increasing numbers to its own key.
 type putter struct {
 	key     []byte
-	puts    int
+	puts    int // acknowledged
 	errors  int
 	longest time.Duration // between two acknowledged puts
-	last    int           // the number of the last one
+	last    int           // the number of the last acknowledged put; 0: none
 }
 
 func (p *putter) run(ctx context.Context, kv etcdserverpb.KVClient, stop <-chan struct{}) {
-	for at, i := time.Now(), p.last+1; ; i++ {
+	for at, i := time.Now(), 1; ; i++ {
 		within, cancel := context.WithTimeout(ctx, requestTimeout)
 		_, err := kv.Put(within, &etcdserverpb.PutRequest{Key: p.key, Value: strconv.AppendInt(nil, int64(i), 10)})
 		cancel()
@@ -189,13 +189,14 @@ func (p *putter) run(ctx context.Context, kv etcdserverpb.KVClient, stop <-chan 
 	}
 }
 
-// puts runs a client of each member while something happens. Every member must have the last put of each afterwards.
-func (r *defragRun) puts(ctx context.Context, during func() error) ([]*putter, error) {
+// puts runs a client of each member until during returns. Each member must have the last put of each client then.
+func (r *defragRun) puts(ctx context.Context, phase string, during func() error) ([]*putter, error) {
+	r.show(phase)
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
 	all := make([]*putter, len(r.targets))
 	for i, t := range r.targets {
-		all[i] = &putter{key: fmt.Append(nil, putPrefix, i)}
+		all[i] = &putter{key: fmt.Appendf(nil, "%s%s/%d", putPrefix, phase, i)}
 		clients.Go(func() { all[i].run(ctx, t.kv, stop) })
 	}
 	err := during()
@@ -205,24 +206,32 @@ func (r *defragRun) puts(ctx context.Context, during func() error) ([]*putter, e
 		return all, err
 	}
 	for i, t := range r.targets {
-		got, err := t.kv.Range(ctx, &etcdserverpb.RangeRequest{Key: []byte(putPrefix), RangeEnd: []byte("put0")})
+		got, err := t.kv.Range(ctx, &etcdserverpb.RangeRequest{Key: []byte(putPrefix), RangeEnd: prefixEnd(putPrefix)})
 		if err != nil {
 			return all, err
 		}
+		values := map[string]string{}
 		for _, kv := range got.Kvs {
-			r.check(i, all, string(kv.Key), string(kv.Value))
+			values[string(kv.Key)] = string(kv.Value)
+		}
+		for _, p := range all {
+			if v := p.violation(values[string(p.key)]); v != "" {
+				r.out.Violations = append(r.out.Violations, fmt.Sprintf("member %d: %s", i+1, v))
+			}
 		}
 	}
 	return all, nil
 }
 
-// check compares a key on a member with what its client put last. After an error the number may be a later one.
-func (r *defragRun) check(member int, all []*putter, key, value string) {
-	for _, p := range all {
-		n, err := strconv.Atoi(value)
-		if key == string(p.key) && (err != nil || n < p.last || n > p.last && p.errors == 0) {
-			r.out.Violations = append(r.out.Violations,
-				fmt.Sprintf("member %d has %s = %q, and %d was acknowledged last", member+1, key, value, p.last))
-		}
+// violation compares the value of the key on a member, "" if it is absent, with the last acknowledged put; the result
+// is "" if they agree. After an error the number may be a later one.
+func (p *putter) violation(value string) string {
+	n, err := strconv.Atoi(value)
+	if value == "" {
+		n, err = 0, nil
 	}
+	if err != nil || n < p.last || n > p.last && p.errors == 0 {
+		return fmt.Sprintf("%s = %q, and %d was acknowledged last", p.key, value, p.last)
+	}
+	return ""
 }

@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-	"time"
 )
 
 // DefragPuts are the puts of a phase.
 type DefragPuts struct {
-	// LongestMS is the longest time between two acknowledged puts of the client of the member that defragments, and
-	// OthersMS of the clients of other members.
+	// LongestMS is the longest time between two acknowledged puts of the client of the member that defragments;
+	// OthersMS is that of the clients of other members.
 	LongestMS float64 `json:"longest_pause_ms"`
 	OthersMS  float64 `json:"longest_pause_of_others_ms"`
 	Puts      float64 `json:"puts"`
@@ -31,42 +30,39 @@ type DefragResult struct {
 	Violations []string   `json:"violations,omitempty"`
 }
 
-// take adds the figures of the clients, of which the first is that of the member that defragments.
-func (r *DefragResult) take(alone, during []*putter) {
-	of := func(all []*putter) (p DefragPuts) {
-		for i, c := range all {
-			ms := float64(c.longest.Microseconds()) / 1000
-			if i == 0 {
-				p.LongestMS = ms
-			} else {
-				p.OthersMS = max(p.OthersMS, ms)
-			}
-			p.Puts, p.Errors = p.Puts+float64(c.puts), p.Errors+c.errors
+// newDefragPuts returns the figures of the clients; the first is the client of the member that defragments.
+func newDefragPuts(clients []*putter) (p DefragPuts) {
+	for i, c := range clients {
+		if i == 0 {
+			p.LongestMS = ms(c.longest)
+		} else {
+			p.OthersMS = max(p.OthersMS, ms(c.longest))
 		}
-		return p
+		p.Puts, p.Errors = p.Puts+float64(c.puts), p.Errors+c.errors
 	}
-	r.Alone, r.During = of(alone), of(during)
+	return p
+}
+
+// figures are the figures whose median counts.
+func (r *DefragResult) figures() []*float64 {
+	return []*float64{&r.InUseMiB, &r.BeforeMiB, &r.AfterMiB, &r.DefragS,
+		&r.Alone.LongestMS, &r.Alone.OthersMS, &r.Alone.Puts,
+		&r.During.LongestMS, &r.During.OthersMS, &r.During.Puts}
+}
+
+func (r *DefragResult) violated() (server string, violations []string) {
+	return r.Protocol, r.Violations
 }
 
 // DefragContest is the outcome of a DefragConfig.
 type DefragContest struct {
-	ValSize int               `json:"val_size"`
-	Rounds  int               `json:"rounds"`
-	Results []*DefragResult   `json:"results"` // medians over the rounds
-	Runs    [][]*DefragResult `json:"runs"`    // by server
-	Machine MachineInfo       `json:"machine"`
-	Date    time.Time         `json:"date"`
+	ValSize int `json:"val_size"`
+	serverResults[*DefragResult]
 }
 
 // newDefragContest returns the result of some runs, nil if there are none.
 func newDefragContest(c *DefragConfig, runs [][]*DefragResult) *DefragContest {
-	out := &DefragContest{ValSize: c.ValSize, Rounds: c.Rounds, Machine: DescribeMachine(c.Dir),
-		Date: time.Now().UTC().Truncate(time.Second)}
-	for _, of := range runs {
-		if len(of) > 0 {
-			out.Runs, out.Results = append(out.Runs, of), append(out.Results, medianDefragResult(of))
-		}
-	}
+	out := &DefragContest{ValSize: c.ValSize, serverResults: newServerResults(&c.Contest, runs, medianDefragResult)}
 	if len(out.Results) == 0 {
 		return nil
 	}
@@ -76,12 +72,13 @@ func newDefragContest(c *DefragConfig, runs [][]*DefragResult) *DefragContest {
 func medianDefragResult(runs []*DefragResult) *DefragResult {
 	m := *runs[0]
 	m.Violations = nil
-	figures := medianEach(runs, func(r *DefragResult) []float64 {
-		return []float64{r.InUseMiB, r.BeforeMiB, r.AfterMiB, r.DefragS, r.Alone.LongestMS, r.Alone.OthersMS, r.Alone.Puts,
-			r.During.LongestMS, r.During.OthersMS, r.During.Puts}
+	figures := medianEach(runs, func(r *DefragResult) (values []float64) {
+		for _, f := range r.figures() {
+			values = append(values, *f)
+		}
+		return values
 	})
-	for i, f := range []*float64{&m.InUseMiB, &m.BeforeMiB, &m.AfterMiB, &m.DefragS, &m.Alone.LongestMS,
-		&m.Alone.OthersMS, &m.Alone.Puts, &m.During.LongestMS, &m.During.OthersMS, &m.During.Puts} {
+	for i, f := range m.figures() {
 		*f = figures[i]
 	}
 	m.Alone.Errors, m.During.Errors = 0, 0
@@ -102,8 +99,8 @@ func (c *DefragContest) WriteText(w io.Writer) {
 		"errors\t")
 	for _, r := range c.Results {
 		fmt.Fprintf(tw, "%s\t", r.Protocol)
-		for _, v := range []float64{r.InUseMiB, r.BeforeMiB, r.AfterMiB, r.DefragS, r.During.LongestMS, r.Alone.LongestMS,
-			r.During.OthersMS, r.Alone.OthersMS, r.During.Puts} {
+		for _, v := range []float64{r.InUseMiB, r.BeforeMiB, r.AfterMiB, r.DefragS, r.During.LongestMS,
+			r.Alone.LongestMS, r.During.OthersMS, r.Alone.OthersMS, r.During.Puts} {
 			fmt.Fprintf(tw, "%s\t", number(v))
 		}
 		fmt.Fprintf(tw, "%d\t\n", r.During.Errors)
@@ -112,14 +109,4 @@ func (c *DefragContest) WriteText(w io.Writer) {
 	for _, r := range c.Results {
 		writeVerified(w, r.Protocol, "each member has the last acknowledged put of each client", r.Violations)
 	}
-}
-
-// Violation returns the first violation with its server, "" if there is none.
-func (c *DefragContest) Violation() string {
-	for _, r := range c.Results {
-		if len(r.Violations) > 0 {
-			return r.Protocol + ": " + r.Violations[0]
-		}
-	}
-	return ""
 }

@@ -11,7 +11,7 @@
 //	result.go      the figures, as JSON and as a table
 //	braid.go       the contestants: braid …
 //	rival.go       … and other libraries, in the process of a program of their own (module bench/rivals)
-//	kinds.go       the servers that are started as processes, and runs on them
+//	kinds*.go      the servers that are started as processes, runs on them, and the results of all rounds
 //	servers.go     a cluster of such processes (process.go), whose members can be killed and started again
 //	kv*.go         load on etcd v3 endpoints, and clusters of server processes for it
 //	watch*.go      puts under many watches, whose events are compared with the puts

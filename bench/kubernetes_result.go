@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-	"time"
 )
 
 // KubernetesKind are the figures of one kind of operation.
@@ -41,16 +40,16 @@ type KubernetesResult struct {
 
 // KubernetesContest is the outcome of a KubernetesConfig.
 type KubernetesContest struct {
-	Objects     int                   `json:"objects"`
-	PodsPerNode int                   `json:"pods_per_node"`
-	ChurnPS     float64               `json:"churn_per_s"`
-	Rate        float64               `json:"rate"`
-	DurationS   float64               `json:"duration_s"`
-	Rounds      int                   `json:"rounds"`
-	Results     []*KubernetesResult   `json:"results"` // medians over the rounds
-	Runs        [][]*KubernetesResult `json:"runs"`    // by server
-	Machine     MachineInfo           `json:"machine"`
-	Date        time.Time             `json:"date"`
+	Objects     int     `json:"objects"`
+	PodsPerNode int     `json:"pods_per_node"`
+	ChurnPS     float64 `json:"churn_per_s"`
+	Rate        float64 `json:"rate"`
+	DurationS   float64 `json:"duration_s"`
+	serverResults[*KubernetesResult]
+}
+
+func (r *KubernetesResult) violated() (server string, violations []string) {
+	return r.Protocol, r.Violations
 }
 
 // result returns the figures of a run.
@@ -83,14 +82,8 @@ func (r *kubernetesRun) result(violations []string) *KubernetesResult {
 // newKubernetesContest returns the result of some runs, nil if there are none.
 func newKubernetesContest(c *KubernetesConfig, runs [][]*KubernetesResult) *KubernetesContest {
 	out := &KubernetesContest{Objects: c.Objects, PodsPerNode: c.PodsPerNode, ChurnPS: c.Churn, Rate: c.Rate,
-		DurationS: c.Duration.Seconds(), Rounds: c.Rounds, Machine: DescribeMachine(c.Dir),
-		Date: time.Now().UTC().Truncate(time.Second)}
-	for _, of := range runs {
-		if len(of) > 0 {
-			out.Runs = append(out.Runs, of)
-			out.Results = append(out.Results, medianKubernetesResult(of))
-		}
-	}
+		DurationS:     c.Duration.Seconds(),
+		serverResults: newServerResults(&c.Contest, runs, medianKubernetesResult)}
 	if len(out.Results) == 0 {
 		return nil
 	}
@@ -169,14 +162,4 @@ func (c *KubernetesContest) WriteText(w io.Writer) {
 		writeMemory(w, r.Protocol, r.MemoryMB)
 		writeVerified(w, r.Protocol, "each watch received exactly the events of its objects, in order", r.Violations)
 	}
-}
-
-// Violation returns the first violation with its server, "" if there is none.
-func (c *KubernetesContest) Violation() string {
-	for _, r := range c.Results {
-		if len(r.Violations) > 0 {
-			return r.Protocol + ": " + r.Violations[0]
-		}
-	}
-	return ""
 }

@@ -74,14 +74,10 @@ func RunKVContest(ctx context.Context, c KVContestConfig) (*KVContest, error) {
 		return c.runOne(ctx, c.Servers[i])
 	})
 	out := &KVContest{}
+	out.Runs, out.Results = medians(runs, medianKVResult)
 	var figures []Figures
-	for _, of := range runs {
-		if len(of) == 0 {
-			continue
-		}
-		out.Runs = append(out.Runs, of)
-		out.Results = append(out.Results, medianKVResult(of))
-		figures = append(figures, out.Results[len(out.Results)-1].Figures)
+	for _, r := range out.Results {
+		figures = append(figures, r.Figures)
 	}
 	out.Ratios = ratios(figures)
 	if len(out.Results) == 0 {

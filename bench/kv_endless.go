@@ -7,21 +7,20 @@ import (
 	"github.com/braidlog/braid/bench/workload"
 )
 
-// KVLoad is a load without a result, which lasts until it is stopped, whatever becomes of the servers: a request that
+// KVLoad is a load without a result. It continues until it is stopped, even while no server answers: a request that
 // fails is counted, and its client uses the next connection. Its methods may be called concurrently.
 type KVLoad struct {
 	r      *kvRun
 	cancel context.CancelFunc // ends the requests in progress
-	halt   sync.Once
+	stop   func()             // ends the clients after their requests in progress
 	done   chan struct{}
 }
 
-// KVCounts are the requests of a load so far.
+// KVCounts are the numbers of requests of a load so far.
 type KVCounts struct{ Writes, Reads, Failed int64 }
 
-// StartKV starts a load. Of c it uses the endpoints, of which none needs to answer yet, the clients and connections,
-// what they request, and the rates; Total, Duration, Warmup, Load and Check do not apply. An error says what is wrong
-// with c, and nothing was started.
+// StartKV starts a load on endpoints that need not answer yet. Total, Duration, Warmup, Load and Check of c do not apply.
+// The error is that of an invalid c; then no load was started.
 func StartKV(c KVConfig) (*KVLoad, error) {
 	c.Total, c.Duration, c.Warmup, c.Load, c.Check = 0, 0, 0, false, false
 	if err := c.validateLoad(); err != nil {
@@ -38,7 +37,7 @@ func StartKV(c KVConfig) (*KVLoad, error) {
 	r.loadFrom = r.now()
 	r.from.Store(r.loadFrom)
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &KVLoad{r: r, cancel: cancel, done: make(chan struct{})}
+	l := &KVLoad{r: r, cancel: cancel, stop: sync.OnceFunc(func() { close(r.stop) }), done: make(chan struct{})}
 	for _, client := range r.newClients() {
 		r.wg.Go(func() { client.run(ctx) })
 	}
@@ -46,7 +45,7 @@ func StartKV(c KVConfig) (*KVLoad, error) {
 	return l, nil
 }
 
-// end waits for the end of the load.
+// end waits for the end of the load, and stops it after a refusal.
 func (l *KVLoad) end() {
 	select {
 	case <-l.r.stop:
@@ -55,13 +54,6 @@ func (l *KVLoad) end() {
 	}
 	l.r.wg.Wait()
 	close(l.done)
-}
-
-// stop ends the clients.
-func (l *KVLoad) stop() {
-	l.halt.Do(func() {
-		close(l.r.stop)
-	})
 }
 
 // Counts returns the number of requests so far.
@@ -77,10 +69,11 @@ func (l *KVLoad) Counts() KVCounts {
 	return c
 }
 
-// Done is closed when no request is in progress any more: after Stop, or after requests were refused permanently.
+// Done is closed after the last request has ended: after Stop, or after a request was refused permanently.
 func (l *KVLoad) Done() <-chan struct{} { return l.done }
 
-// Err is why requests fail: a *[RefusedError] that has ended the load, else the last error; nil: none failed.
+// Err returns the *[RefusedError] that has ended the load, else the error of the last request that failed, nil if none
+// has failed.
 func (l *KVLoad) Err() error {
 	if refused := l.r.refused.Load(); refused != nil {
 		return refused
@@ -93,7 +86,7 @@ func (l *KVLoad) Err() error {
 
 // Stop ends the load, removes its keys if RemoveKeys is set, and closes the connections. It is called once, also after
 // Done. It waits for the requests in progress, which may still take effect, for 10 s at most, and for the removal, for
-// 20 s at most; when ctx ends, for neither. An error is that of the removal.
+// 20 s at most; when ctx ends, for neither. The error is that of the removal.
 func (l *KVLoad) Stop(ctx context.Context) error {
 	l.stop()
 	defer context.AfterFunc(ctx, l.cancel)()

@@ -11,7 +11,8 @@ import (
 )
 
 // Process is a program that this one started. It ends with this one; on Linux also if this one is killed with SIGKILL.
-// Its methods must not be called concurrently, except [Process.Ended] and [Process.Failed].
+// Its methods must not be called concurrently, except [Process.Ended] and [Process.Failed], which may be called during
+// each method but [Process.Restart].
 type Process struct {
 	argv  []string
 	log   string
@@ -52,7 +53,7 @@ func (p *Process) Restart() error {
 	return nil
 }
 
-// PID is the process's number.
+// PID returns the id of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Ended is closed when the process has ended.

@@ -43,7 +43,7 @@ func TestProcessesEndWithTheirParent(t *testing.T) {
 	}
 }
 
-// running reports whether a process runs: it may have ended without that its new parent has noticed.
+// running reports whether a process runs. One that has ended may remain as a zombie until its new parent waits for it.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(stat), ") ")

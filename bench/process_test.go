@@ -12,7 +12,7 @@ import (
 // parentProcess is the value of rivalEnv with which the executable is runParent.
 const parentProcess = "parent"
 
-// runParent is a program that starts another one, says which, and waits for its own end.
+// runParent is a program that starts another one, prints its process id, and waits for its end.
 func runParent() {
 	p, err := StartProcess("sleep", []string{"600"}, filepath.Join(os.TempDir(), "log"))
 	if err != nil {

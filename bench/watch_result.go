@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-	"time"
 )
 
 // The phases of a run with watches.
@@ -42,31 +41,23 @@ type WatchResult struct {
 
 // WatchContest is the outcome of a WatchConfig.
 type WatchContest struct {
-	Watchers int              `json:"watchers"`
-	Streams  int              `json:"streams"`
-	Prefixes int              `json:"prefixes"`
-	Clients  int              `json:"clients"`
-	ValSize  int              `json:"val_size"`
-	History  int              `json:"history"`
-	Rounds   int              `json:"rounds"`
-	Results  []*WatchResult   `json:"results"` // medians over the rounds
-	Runs     [][]*WatchResult `json:"runs"`    // by server
-	Machine  MachineInfo      `json:"machine"`
-	Date     time.Time        `json:"date"`
+	Watchers int `json:"watchers"`
+	Streams  int `json:"streams"`
+	Prefixes int `json:"prefixes"`
+	Clients  int `json:"clients"`
+	ValSize  int `json:"val_size"`
+	History  int `json:"history"`
+	serverResults[*WatchResult]
+}
+
+func (r *WatchResult) violated() (server string, violations []string) {
+	return r.Protocol, r.Violations
 }
 
 // newWatchContest returns the result of some runs, nil if there are none.
 func newWatchContest(c *WatchConfig, runs [][]*WatchResult) *WatchContest {
 	out := &WatchContest{Watchers: c.Watchers, Streams: c.Streams, Prefixes: c.Prefixes, Clients: c.Clients,
-		ValSize: c.ValSize, History: c.History, Rounds: c.Rounds, Machine: DescribeMachine(c.Dir),
-		Date: time.Now().UTC().Truncate(time.Second)}
-	for _, of := range runs {
-		if len(of) == 0 {
-			continue
-		}
-		out.Runs = append(out.Runs, of)
-		out.Results = append(out.Results, medianWatchResult(of))
-	}
+		ValSize: c.ValSize, History: c.History, serverResults: newServerResults(&c.Contest, runs, medianWatchResult)}
 	if len(out.Results) == 0 {
 		return nil
 	}
@@ -170,14 +161,4 @@ func writeVerified(w io.Writer, protocol, promise string, violations []string) {
 		}
 		fmt.Fprintf(w, "%s: VIOLATION: %s\n", protocol, v)
 	}
-}
-
-// Violation returns the first violation with its server, "" if there is none.
-func (c *WatchContest) Violation() string {
-	for _, r := range c.Results {
-		if len(r.Violations) > 0 {
-			return r.Protocol + ": " + r.Violations[0]
-		}
-	}
-	return ""
 }
