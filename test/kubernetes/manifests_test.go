@@ -26,9 +26,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// To have a kube-apiserver check and store the manifests, run ./apiserver and give its address and token.
+// With the address and token that ./apiserver --serve prints, a kube-apiserver validates and stores the manifests, too.
 var (
-	apiserver = flag.String("apiserver", "", "URL of a kube-apiserver that gets the manifests too")
+	apiserver = flag.String("apiserver", "", "URL of a kube-apiserver that validates and stores the manifests, too")
 	token     = flag.String("token", "", "token of its administrator")
 )
 
@@ -56,7 +56,7 @@ func manifests(t *testing.T) (texts [][]byte, objects []any) {
 	}
 }
 
-// TestManifests: what the manifests say of each other holds.
+// TestManifests: references from one manifest to another are right.
 func TestManifests(t *testing.T) {
 	texts, objects := manifests(t)
 	var services []*corev1.Service
@@ -110,7 +110,7 @@ func hasPort(c *corev1.Container, name string) bool {
 	return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == name })
 }
 
-// create gives the manifests to a kube-apiserver, which checks them as a whole and stores them.
+// create sends the manifests to a kube-apiserver, which validates and stores them.
 func create(t *testing.T, texts [][]byte, objects []any) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

@@ -23,7 +23,7 @@ type client struct {
 	http       *http.Client
 }
 
-// statusError is an answer of kube-apiserver that says that a request failed.
+// statusError is an answer of kube-apiserver that reports a failure.
 type statusError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -44,7 +44,7 @@ func refused(err error) bool {
 	return codeOf(err) == http.StatusTooManyRequests || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// do sends a request and decodes the answer, nil: the answer does not matter. The error is a [*statusError] if
+// do sends a request and decodes the answer, unless that is nil. The error is a [*statusError] if
 // kube-apiserver answered.
 func (c *client) do(ctx context.Context, method, path string, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

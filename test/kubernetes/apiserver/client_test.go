@@ -39,7 +39,8 @@ func TestRequestsAreSentUntilTheySucceed(t *testing.T) {
 }
 
 func TestOnlyCertainFailuresAreRefusals(t *testing.T) {
-	limited, failed := &statusError{Code: http.StatusTooManyRequests}, &statusError{Code: http.StatusInternalServerError}
+	limited := &statusError{Code: http.StatusTooManyRequests}
+	failed := &statusError{Code: http.StatusInternalServerError}
 	for _, err := range []error{limited, fmt.Errorf("x: %w", syscall.ECONNREFUSED)} {
 		if !refused(err) {
 			t.Errorf("%v had no effect", err)
@@ -52,7 +53,7 @@ func TestOnlyCertainFailuresAreRefusals(t *testing.T) {
 	}
 }
 
-// A watch continues behind its last event, and after a list where events are gone.
+// A watch continues behind its last event, and after a list if events are compacted.
 func TestWatchContinues(t *testing.T) {
 	watches := []string{
 		`{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"6"},"data":{"value":"1"}}}`,

@@ -18,7 +18,7 @@ type contest struct {
 	programs *programs
 	logs     string // folder for logs, which exists; empty: they are removed
 	duration time.Duration
-	down     time.Duration // how long a member that was killed is away
+	down     time.Duration // from the kill of a member to its restart
 	pause    time.Duration // from its return to the next kill
 	workers  int
 	rate     float64 // writes a second
@@ -58,50 +58,49 @@ func (c *contest) run(ctx context.Context) (*Results, error) {
 
 // runOne runs Kubernetes on a new cluster of a store.
 func (c *contest) runOne(ctx context.Context, store string) (r *Run, err error) {
-	err = c.With(ctx, store, nil, func(servers *bench.Servers) error {
+	var p *plane
+	err = c.withPlane(ctx, store, 0, func(servers *bench.Servers, started *plane) (err error) {
+		p = started
+		r, err = c.newExercise(servers, p).run(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.ManagerRestarts = p.restarts
+	return r, nil
+}
+
+// withPlane starts a control plane on a new cluster of a store, and stops both after use. Port 0 is a free one.
+func (c *contest) withPlane(ctx context.Context, store string, port int,
+	use func(*bench.Servers, *plane) error) error {
+	return c.With(ctx, store, nil, func(servers *bench.Servers) (err error) {
 		dir, err := os.MkdirTemp(c.Dir, "kubernetes-")
 		if err != nil {
 			return err
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		logs, err := c.logsOf(store, dir)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, servers.CopyLogs(logs)) }()
-		p, err := startPlane(ctx, c.programs, servers.Endpoints, 0, dir, logs)
-		if err != nil {
-			return err
-		}
-		x := c.newExercise(servers, p)
-		r, err = x.run(ctx)
-		p.stop()
-		if err == nil {
-			r.ManagerRestarts = p.restarts
-		}
-		return err
-	})
-	return r, err
-}
-
-// serve runs a control plane on the first store until ctx ends.
-func (c *contest) serve(ctx context.Context, port int) error {
-	return c.With(ctx, c.Servers[0], nil, func(servers *bench.Servers) error {
-		dir, err := os.MkdirTemp(c.Dir, "kubernetes-")
-		if err != nil {
-			return err
-		}
-		logs, err := c.logsOf(c.Servers[0], dir)
-		if err != nil {
-			return err
+		logs := dir
+		if c.logs != "" {
+			if logs, err = os.MkdirTemp(c.logs, store+"-"); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, servers.CopyLogs(logs)) }()
 		}
 		p, err := startPlane(ctx, c.programs, servers.Endpoints, port, dir, logs)
 		if err != nil {
 			return err
 		}
 		defer p.stop()
+		return use(servers, p)
+	})
+}
+
+// serve runs a control plane on the first store until ctx ends.
+func (c *contest) serve(ctx context.Context, port int) error {
+	return c.withPlane(ctx, c.Servers[0], port, func(servers *bench.Servers, p *plane) error {
 		fmt.Printf("%s serves on %s, kube-apiserver on %s; logs are in %s\n", c.Servers[0],
-			strings.Join(servers.Endpoints, ","), p.url, logs)
+			strings.Join(servers.Endpoints, ","), p.url, p.logs)
 		fmt.Printf("curl -k -H 'Authorization: Bearer %s' %s/api/v1/namespaces\n", p.token, p.url)
 		select {
 		case <-ctx.Done():
@@ -110,14 +109,6 @@ func (c *contest) serve(ctx context.Context, port int) error {
 			return p.failed()
 		}
 	})
-}
-
-// logsOf returns a folder for the logs of a run: a new one, or dir if they are not kept.
-func (c *contest) logsOf(store, dir string) (string, error) {
-	if c.logs == "" {
-		return dir, nil
-	}
-	return os.MkdirTemp(c.logs, store+"-")
 }
 
 // exercise is a run in progress.
@@ -219,7 +210,7 @@ func (x *exercise) catchUp(ctx context.Context, r *Run) error {
 func (x *exercise) settle(ctx context.Context, r *Run, before int) error {
 	work, err := x.work.settle(ctx, settleTimeout)
 	if err != nil {
-		return fmt.Errorf("what the controller manager did is not known: %w", err)
+		return fmt.Errorf("the state of the controller manager's work: %w", err)
 	}
 	after, err := x.work.transitions(ctx)
 	if err != nil {
@@ -229,14 +220,14 @@ func (x *exercise) settle(ctx context.Context, r *Run, before int) error {
 	return nil
 }
 
-// check compares what there is with what was written.
+// check compares the objects and the events with the writes.
 func (x *exercise) check(ctx context.Context, r *Run) error {
 	l, w := x.load, x.watcher
 	present, err := l.present(ctx)
 	if err != nil {
 		return err
 	}
-	r.Lost = lost(l.histories, present)
+	r.Lost = lostWrites(l.histories, present)
 	for _, endpoint := range x.servers.Endpoints {
 		stored, err := readStore(ctx, endpoint)
 		if err != nil {

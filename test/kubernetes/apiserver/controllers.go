@@ -18,7 +18,7 @@ const (
 	electionPath    = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager"
 )
 
-// amounts say how much work there is.
+// amounts are the amounts of work.
 type amounts struct {
 	deployments int // the second half is deleted
 	replicas    int // at first; those that stay are scaled to twice as many
@@ -28,7 +28,7 @@ type amounts struct {
 // remaining is the number of Deployments that stay.
 func (a *amounts) remaining() int { return a.deployments - a.deployments/2 }
 
-// controllers give the controller manager work: Deployments are made, scaled and deleted, and namespaces with a
+// controllers is work for the controller manager: Deployments are created, scaled and deleted, and namespaces with a
 // Deployment and ConfigMaps are deleted.
 type controllers struct {
 	*client
@@ -36,7 +36,7 @@ type controllers struct {
 	failures failures
 }
 
-// Work is what the controller manager did.
+// Work is the work of the controller manager, done and left.
 type Work struct {
 	PodsWanted       int `json:"pods_wanted"` // of the Deployments that stay
 	Pods             int `json:"pods"`
@@ -69,8 +69,8 @@ func deployment(name string, replicas int) named {
 	}
 }
 
-func deploymentName(i int) string  { return fmt.Sprintf("d-%02d", i) }
-func mortalNamespace(i int) string { return fmt.Sprintf("mortal-%02d", i) }
+func deploymentName(i int) string   { return fmt.Sprintf("d-%02d", i) }
+func deletedNamespace(i int) string { return fmt.Sprintf("deleted-%02d", i) }
 
 // create creates an object unless it exists.
 func (c *controllers) create(ctx context.Context, path string, object any) error {
@@ -83,11 +83,11 @@ func (c *controllers) remove(ctx context.Context, path string) error {
 		http.StatusNotFound)
 }
 
-// prepare makes the namespaces.
+// prepare creates the namespaces.
 func (c *controllers) prepare(ctx context.Context) error {
 	names := []string{workNamespace, loadNamespace}
 	for i := range c.namespaces {
-		names = append(names, mortalNamespace(i))
+		names = append(names, deletedNamespace(i))
 	}
 	for _, name := range names {
 		if err := c.create(ctx, namespacesPath, named{"metadata": named{"name": name}}); err != nil {
@@ -97,11 +97,11 @@ func (c *controllers) prepare(ctx context.Context) error {
 	return nil
 }
 
-// run gives work while the load runs: in its first third all is made, in the second Deployments are scaled, and in the
-// last they and namespaces are deleted.
+// run creates work while the load runs: in its first third all objects are created, in the second Deployments are
+// scaled, and in the last Deployments and namespaces are deleted.
 func (c *controllers) run(ctx context.Context, third time.Duration) error {
 	began := time.Now()
-	for part, step := range []func(context.Context) error{c.make, c.scale, c.delete} {
+	for part, step := range []func(context.Context) error{c.fill, c.scale, c.delete} {
 		if !sleep(ctx, time.Until(began.Add(time.Duration(part)*third))) {
 			return ctx.Err()
 		}
@@ -112,8 +112,8 @@ func (c *controllers) run(ctx context.Context, third time.Duration) error {
 	return nil
 }
 
-// make makes Deployments, and fills the namespaces.
-func (c *controllers) make(ctx context.Context) error {
+// fill creates Deployments, and objects in the namespaces that are deleted later.
+func (c *controllers) fill(ctx context.Context) error {
 	const configMapsEach = 10
 	for i := range c.deployments {
 		path := fmt.Sprintf(deploymentsPath, workNamespace)
@@ -122,7 +122,7 @@ func (c *controllers) make(ctx context.Context) error {
 		}
 	}
 	for i := range c.namespaces {
-		name := mortalNamespace(i)
+		name := deletedNamespace(i)
 		err := c.create(ctx, fmt.Sprintf(deploymentsPath, name), deployment(deploymentName(0), c.replicas))
 		for n := 0; n < configMapsEach && err == nil; n++ {
 			err = c.create(ctx, namespacesPath+"/"+name+"/configmaps", configMap(fmt.Sprintf("c-%d", n), ""))
@@ -154,22 +154,22 @@ func (c *controllers) delete(ctx context.Context) error {
 		}
 	}
 	for i := range c.namespaces {
-		if err := c.remove(ctx, namespacesPath+"/"+mortalNamespace(i)); err != nil {
+		if err := c.remove(ctx, namespacesPath+"/"+deletedNamespace(i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settle waits until the controller manager has done all, or has not within a time. The error is that of a request
-// whose failure made that unknown.
+// settle waits until the controller manager has done all its work, at most for a time. The error is that of the last
+// request, if none has shown the state of the work.
 func (c *controllers) settle(ctx context.Context, limit time.Duration) (w *Work, err error) {
 	const pause = 500 * time.Millisecond
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
-		now, failed := c.look(ctx)
+		now, failed := c.progress(ctx)
 		if failed == nil {
 			w, err = now, nil
 			w.SettledS = time.Since(began).Seconds()
@@ -182,8 +182,8 @@ func (c *controllers) settle(ctx context.Context, limit time.Duration) (w *Work,
 	}
 }
 
-// look counts what there is.
-func (c *controllers) look(ctx context.Context) (*Work, error) {
+// progress counts the objects that exist.
+func (c *controllers) progress(ctx context.Context) (*Work, error) {
 	w := &Work{
 		PodsWanted: c.remaining() * 2 * c.replicas, Namespaces: c.namespaces,
 		Dependents: (c.deployments - c.remaining()) * (1 + c.replicas),
@@ -206,7 +206,7 @@ func (c *controllers) look(ctx context.Context) (*Work, error) {
 		}
 	}
 	for i := range c.namespaces {
-		err := c.do(ctx, http.MethodGet, namespacesPath+"/"+mortalNamespace(i), nil, nil)
+		err := c.do(ctx, http.MethodGet, namespacesPath+"/"+deletedNamespace(i), nil, nil)
 		if err == nil {
 			w.NamespacesLeft++
 		} else if codeOf(err) != http.StatusNotFound {

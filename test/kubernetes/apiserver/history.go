@@ -16,7 +16,7 @@ const (
 // write is a write of an object.
 type write struct {
 	kind    string
-	value   string // what the object has afterwards
+	value   string // of the object after the write
 	version int64  // the resource version; 0: not known, as of a deletion
 	sure    bool   // it was acknowledged; if not, it may have had an effect
 }
@@ -33,11 +33,11 @@ type event struct {
 	version           int64
 }
 
-// gap is a part of the watch that a list took the place of: kube-apiserver said that the watch's resource version was
-// too old. Events between two versions are missing.
+// gap is a part of the watch that a list replaced, because kube-apiserver refused the watch's resource version as too
+// old. Events between two versions are missing.
 type gap struct {
 	from, to int64
-	present  map[string]bool // what the list had
+	present  map[string]bool // objects in the list
 }
 
 // wrongEvents compares the events of a watch with the writes: each must have come once, in the order of resource
@@ -47,7 +47,8 @@ func wrongEvents(histories []*history, events []event, gaps []gap) (wrong []stri
 	for _, e := range events {
 		switch {
 		case e.version == newest:
-			wrong = append(wrong, fmt.Sprintf("version %d comes twice, the second time as %s %s", newest, e.kind, e.name))
+			wrong = append(wrong, fmt.Sprintf("version %d comes twice, the second time as %s %s", newest, e.kind,
+				e.name))
 		case e.version < newest:
 			wrong = append(wrong, fmt.Sprintf("version %d comes after %d", e.version, newest))
 		}
@@ -64,7 +65,7 @@ func wrongEvents(histories []*history, events []event, gaps []gap) (wrong []stri
 	return wrong
 }
 
-// compare returns what is wrong with the events of the object.
+// compare compares the events of the object with its writes, and describes each difference.
 func (h *history) compare(events []event, gaps []gap) (wrong []string) {
 	surplus := func(events []event) {
 		for _, e := range events {
@@ -90,7 +91,7 @@ func (w *write) causes(e event) bool {
 	return w.kind == e.kind && w.value == e.value && (w.version == 0 || w.version == e.version)
 }
 
-// inGap reports whether the event of a write can be missing because a list took its place.
+// inGap reports whether the event of a write can be missing because a list replaced it.
 func (h *history) inGap(w write, gaps []gap) bool {
 	return slices.ContainsFunc(gaps, func(g gap) bool {
 		if w.kind == deleted {
@@ -100,8 +101,8 @@ func (h *history) inGap(w write, gaps []gap) bool {
 	})
 }
 
-// lost compares the objects that exist at the end, by name and with their values, with the writes.
-func lost(histories []*history, present map[string]string) (wrong []string) {
+// lostWrites compares the objects that exist at the end, by name and with their values, with the writes.
+func lostWrites(histories []*history, present map[string]string) (wrong []string) {
 	unknown := maps.Clone(present)
 	for _, h := range histories {
 		value, exists := present[h.name]

@@ -13,7 +13,7 @@ import (
 // keyBits is the size of the key that signs tokens of service accounts.
 const keyBits = 2048
 
-// keys are the files that programs of Kubernetes ask for.
+// keys are the files that programs of Kubernetes need to trust each other.
 type keys struct {
 	serviceAccounts string // the key of service accounts
 	tokens          string // the token of an administrator
@@ -42,10 +42,10 @@ func writeKeys(dir, url, token string) (*keys, error) {
 	if err := os.WriteFile(k.tokens, []byte(line), 0o600); err != nil {
 		return nil, err
 	}
-	type named map[string]any
 	config, err := json.Marshal(named{
 		"apiVersion": "v1", "kind": "Config", "current-context": "admin",
-		"clusters": []named{{"name": "here", "cluster": named{"server": url, "certificate-authority": k.certificate()}}},
+		"clusters": []named{{"name": "here", "cluster": named{
+			"server": url, "certificate-authority": k.certificate()}}},
 		"users":    []named{{"name": "admin", "user": named{"token": token}}},
 		"contexts": []named{{"name": "admin", "context": named{"cluster": "here", "user": "admin"}}},
 	})

@@ -12,7 +12,7 @@ import (
 type killer struct {
 	servers *bench.Servers
 	members int
-	down    time.Duration // how long a member is away
+	down    time.Duration // from the kill of a member to its restart
 	pause   time.Duration // from the return of a member to the next kill
 
 	kills, ofLeader int

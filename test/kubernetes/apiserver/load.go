@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// load are clients that create, update and delete ConfigMaps, and know what must exist.
+// load are clients that create, update and delete ConfigMaps, and record their writes.
 type load struct {
 	*client
 	workers  int
@@ -33,7 +33,7 @@ func (l *load) run(ctx, ending context.Context) {
 	for i := range l.workers {
 		all.Go(func() {
 			for n := 0; ending.Err() == nil; n++ {
-				l.live(ctx, ending, ticks.C, fmt.Sprintf("object-%02d-%06d", i, n), n%2 == 0)
+				l.writeObject(ctx, ending, ticks.C, fmt.Sprintf("object-%02d-%06d", i, n), n%2 == 0)
 			}
 		})
 	}
@@ -44,11 +44,11 @@ func (l *load) run(ctx, ending context.Context) {
 	all.Wait()
 }
 
-// live creates an object, updates it twice, and deletes it if it is mortal. It gives up after a write whose outcome is
-// not known.
-func (l *load) live(ctx, ending context.Context, ticks <-chan time.Time, name string, mortal bool) {
+// writeObject creates an object, updates it twice, and deletes it if that is asked for. It ends after a write whose
+// outcome is not known.
+func (l *load) writeObject(ctx, ending context.Context, ticks <-chan time.Time, name string, remove bool) {
 	steps := []string{added, modified, modified}
-	if mortal {
+	if remove {
 		steps = append(steps, deleted)
 	}
 	h, value := &history{name: name}, ""

@@ -20,17 +20,17 @@ var (
 	nodes       = flag.Int("nodes", 3, "members of a store")
 	rounds      = flag.Int("rounds", 3, "runs on each store, which alternate")
 	duration    = flag.Duration("duration", 3*time.Minute, "of the load in a run")
-	down        = flag.Duration("down", 5*time.Second, "how long a member that was killed is away")
+	down        = flag.Duration("down", 5*time.Second, "time from the kill of a member to its restart")
 	pause       = flag.Duration("pause", 10*time.Second, "from the return of a member to the next kill")
 	workers     = flag.Int("clients", 8, "clients that create, update and delete objects")
 	rate        = flag.Float64("rate", 60, "writes of all clients a second, at most")
 	deployments = flag.Int("deployments", 10, "Deployments that the controller manager has to serve")
 	replicas    = flag.Int("replicas", 5, "replicas of a Deployment, before some are scaled to twice as many")
-	mortal      = flag.Int("namespaces", 5, "namespaces that are deleted with all that they have")
+	namespaces  = flag.Int("namespaces", 5, "namespaces that are deleted with their objects")
 	asJSON      = flag.Bool("json", false, "print the result as JSON")
 	logs        = flag.String("logs", "", "an existing folder in which logs are kept")
 	serve       = flag.Bool("serve", false, "run one store without load, until interrupted")
-	port        = flag.Int("port", 6443, "where kube-apiserver serves with --serve, on loopback")
+	port        = flag.Int("port", 6443, "port of kube-apiserver with --serve, on loopback")
 )
 
 func main() {
@@ -76,12 +76,12 @@ func run(ctx context.Context) error {
 	return err
 }
 
-// newContest returns what the flags say.
+// newContest returns the contest that the flags describe.
 func newContest(dir string) *contest {
 	return &contest{
 		Contest: bench.Contest{Servers: strings.Split(*protocols, ","), Nodes: *nodes, Rounds: *rounds, Dir: dir},
 		logs:    *logs, duration: *duration, down: *down, pause: *pause, workers: *workers, rate: *rate,
-		work:     amounts{deployments: *deployments, replicas: *replicas, namespaces: *mortal},
+		work:     amounts{deployments: *deployments, replicas: *replicas, namespaces: *namespaces},
 		progress: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	}
 }

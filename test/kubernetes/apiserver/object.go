@@ -8,7 +8,7 @@ const loadNamespace = "load"
 // configMaps is the path of the objects of the load.
 const configMaps = "/api/v1/namespaces/" + loadNamespace + "/configmaps"
 
-// object is what is read of an object of Kubernetes.
+// object has the fields of an object of Kubernetes that are used here.
 type object struct {
 	Metadata metadata          `json:"metadata"`
 	Data     map[string]string `json:"data,omitempty"`
@@ -24,7 +24,7 @@ type metadata struct {
 	Labels          map[string]string `json:"labels,omitempty"`
 }
 
-// list is what is read of a list.
+// list has the fields of a list that are used here.
 type list struct {
 	Metadata metadata `json:"metadata"`
 	Items    []object `json:"items"`

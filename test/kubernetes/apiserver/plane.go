@@ -18,7 +18,7 @@ import (
 	"github.com/braidlog/braid/bench"
 )
 
-// Times that the control plane has.
+// The control plane's programs start and stop within these times.
 const (
 	startTimeout = 3 * time.Minute
 	stopTimeout  = 20 * time.Second
@@ -30,7 +30,8 @@ type plane struct {
 	server, manager *bench.Process
 	cancel          context.CancelFunc
 	supervised      sync.WaitGroup
-	restarts        int // of the controller manager; read after stop
+	restarts        int    // of the controller manager; read after stop
+	logs            string // folder for the logs
 }
 
 // startPlane starts a control plane on endpoints of etcd's API, and waits until both programs serve. Port 0 is a free
@@ -48,7 +49,7 @@ func startPlane(ctx context.Context, p *programs, endpoints []string, port int, 
 	if err != nil {
 		return nil, err
 	}
-	pl := &plane{client: &client{url: url, token: token, http: &http.Client{}}, cancel: func() {}}
+	pl := &plane{client: &client{url: url, token: token, http: &http.Client{}}, cancel: func() {}, logs: logs}
 	pl.server, err = bench.StartProcess(p.apiserver, serverFlags(k, endpoints, port),
 		filepath.Join(logs, "kube-apiserver.log"))
 	if err != nil {
@@ -78,7 +79,8 @@ func serverFlags(k *keys, endpoints []string, port int) []string {
 	return []string{
 		"--etcd-servers=" + strings.Join(urls, ","), "--cert-dir=" + k.certificates, "--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port), "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC",
-		"--external-hostname=127.0.0.1", "--advertise-address=192.0.2.1", // must not be on loopback; no one connects to it
+		"--external-hostname=127.0.0.1",
+		"--advertise-address=192.0.2.1", // must not be on loopback; there are no connections to it
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + k.serviceAccounts,
 		"--service-account-signing-key-file=" + k.serviceAccounts, "--token-auth-file=" + k.tokens,
 	}
@@ -92,7 +94,7 @@ func managerFlags(k *keys, port int) []string {
 	}
 }
 
-// awaitServer waits until kube-apiserver is ready, and takes over its certificate.
+// awaitServer waits until kube-apiserver is ready, and makes the client trust its certificate.
 func (p *plane) awaitServer(ctx context.Context, k *keys) error {
 	const pause = 200 * time.Millisecond
 	for {
@@ -123,7 +125,7 @@ func (p *plane) failed() error {
 	return nil
 }
 
-// supervise starts the controller manager again when it has ended: it does so when it loses its election.
+// supervise starts the controller manager again after it has ended, as it does when it loses its election.
 func (p *plane) supervise() {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel

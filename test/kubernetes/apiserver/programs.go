@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/bench"
 )
 
-// programs are the paths of what was built.
+// programs are the paths of the binaries.
 type programs struct{ braid, rivals, apiserver, manager string }
 
 // build builds all into a folder. The programs of Kubernetes are built together, because they have most packages in
@@ -25,13 +25,14 @@ func build(ctx context.Context, dir string) (*programs, error) {
 	}
 	for _, b := range []struct {
 		folder, to string
-		what       []string
+		packages   []string
 	}{
 		{"../../..", p.braid, []string{"./cmd/braid"}},
 		{"../../../bench/rivals", p.rivals, []string{"."}},
-		{"kube", dir, []string{"k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kube-controller-manager"}},
+		{"kube", dir, []string{"k8s.io/kubernetes/cmd/kube-apiserver",
+			"k8s.io/kubernetes/cmd/kube-controller-manager"}},
 	} {
-		c := exec.CommandContext(ctx, "go", append([]string{"-C", b.folder, "build", "-o", b.to}, b.what...)...)
+		c := exec.CommandContext(ctx, "go", append([]string{"-C", b.folder, "build", "-o", b.to}, b.packages...)...)
 		c.Stderr, c.SysProcAttr = os.Stderr, bench.EndWithParent()
 		if err := c.Run(); err != nil {
 			return nil, fmt.Errorf("%s: %w", c, err)

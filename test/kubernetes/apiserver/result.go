@@ -47,7 +47,7 @@ func (r *Run) addFailures(f *failures) {
 	}
 }
 
-// faults returns all that must not be.
+// faults describes each violation, and work that is not done.
 func (r *Run) faults() (all []string) {
 	for _, l := range r.Lost {
 		all = append(all, "lost: "+l)
@@ -93,7 +93,7 @@ func newResults(c *contest, runs [][]*Run) *Results {
 	return r
 }
 
-// faults returns all that must not be.
+// faults describes those of each run.
 func (r *Results) faults() (all []string) {
 	for _, store := range r.Stores {
 		for i, run := range r.Runs[store] {
@@ -191,9 +191,9 @@ var rows = []struct {
 
 // WriteText writes the table, and all faults.
 func (r *Results) WriteText(w io.Writer) {
-	fmt.Fprintf(w, "%d members, %.0f s of load by %d clients in each round, a member killed %.0f s after the one before "+
-		"returned, and started again %.0f s later; %d cores, %s\n", r.Members, r.DurationS, r.Workers, r.PauseS, r.DownS,
-		r.Cores, r.Date)
+	fmt.Fprintf(w, "%d members, %.0f s of load by %d clients in each round, a member killed %.0f s after the one "+
+		"before returned, and started again %.0f s later; %d cores, %s\n", r.Members, r.DurationS, r.Workers, r.PauseS,
+		r.DownS, r.Cores, r.Date)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "\t%s\n", strings.Join(r.Stores, "\t"))
 	for _, row := range rows {

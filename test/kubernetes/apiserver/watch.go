@@ -16,7 +16,7 @@ type watcher struct {
 	mu     sync.Mutex
 	events []event
 	gaps   []gap
-	opened int   // watches, of which each continues the one before
+	opened int   // watches; each continues after the one before
 	seen   int64 // the newest resource version
 }
 
@@ -34,7 +34,7 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// begin takes the resource version from which the watch starts.
+// begin sets the resource version from which the watch starts.
 func (w *watcher) begin(ctx context.Context) error {
 	all, err := w.list(ctx)
 	if err == nil {
@@ -43,7 +43,7 @@ func (w *watcher) begin(ctx context.Context) error {
 	return err
 }
 
-// relist takes a list where events are not available any more.
+// relist replaces events that are not available any more by a list.
 func (w *watcher) relist(ctx context.Context) error {
 	all, err := w.list(ctx)
 	if err != nil {
