@@ -19,8 +19,8 @@ type KVLoad struct {
 // KVCounts are the numbers of requests of a load so far.
 type KVCounts struct{ Writes, Reads, Failed int64 }
 
-// StartKV starts a load on endpoints that need not answer yet. Total, Duration, Warmup, Load and Check of c do not apply.
-// The error is that of an invalid c; then no load was started.
+// StartKV starts a load on endpoints that need not answer yet. Total, Duration, Warmup, Load and Check of c do not
+// apply. The error is that of an invalid c; then no load was started.
 func StartKV(c KVConfig) (*KVLoad, error) {
 	c.Total, c.Duration, c.Warmup, c.Load, c.Check = 0, 0, 0, false, false
 	if err := c.validateLoad(); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// engine is the program that builds and runs images on this machine, and its arguments. runc works with each kind of
-// control groups. Limits are given because not every user may raise them to an engine's own.
+// engine returns the program that builds and runs images on this machine, and its arguments. runc works with each kind
+// of control groups. Limits are set because some users may not raise them to an engine's default.
 func engine(t *testing.T) (name string, build, run []string) {
 	t.Helper()
 	run = []string{"--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"}
@@ -23,8 +23,8 @@ func engine(t *testing.T) (name string, build, run []string) {
 	return "podman", []string{"--format", "docker"}, append(run, "--runtime", "runc")
 }
 
-// TestImage: the image is built from a release, and a member runs in it, with all files read-only but its own, as no
-// one in particular; it keeps its data.
+// TestImage: the image is built from a release, and a member runs in it as its own user, with all files read-only
+// except its data, which it keeps.
 func TestImage(t *testing.T) {
 	testsize.Only(t, testsize.Deploy)
 	t.Parallel()

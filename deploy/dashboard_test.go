@@ -16,10 +16,10 @@ const dashboard = "grafana/braid.json"
 
 type object = map[string]any
 
-// source is where panels get their values: a variable of the dashboard.
+// source is the data source of all panels: a variable of the dashboard.
 var source = object{"type": "prometheus", "uid": "${datasource}"}
 
-// TestDashboard: the dashboard is what panels_test.go lists.
+// TestDashboard: the dashboard has the panels that panels_test.go lists.
 func TestDashboard(t *testing.T) {
 	want, err := json.MarshalIndent(object{
 		"title": "braid", "uid": "braid", "tags": []string{"braid", "etcd"}, "schemaVersion": 39, "version": 1,
@@ -37,7 +37,7 @@ func TestDashboard(t *testing.T) {
 	require.Equal(t, string(want), string(has), "run it with -rewrite")
 }
 
-// variables are what a viewer chooses: a Prometheus, a cluster, and members.
+// variables are the choices of a viewer: a Prometheus, a cluster, and members.
 func variables() []object {
 	values := func(name, label, query string, several bool) object {
 		return object{"name": name, "label": label, "type": "query", "datasource": source, "refresh": 2, "sort": 1,

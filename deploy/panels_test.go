@@ -10,8 +10,8 @@ type panel struct {
 // rates.
 type query struct {
 	legend, expr string
-	with         string // the protocol that has it; "": all
-	rare         string // why a cluster has it only at times; "": it always has it
+	with         string // the protocol that has the series; "": all
+	rare         string // the reason why a healthy cluster may have no series; "": it always has them
 }
 
 // row is a group of panels.
@@ -22,7 +22,7 @@ type row struct {
 
 func each(expr string) []query { return []query{{legend: "{{instance}}", expr: expr}} }
 
-// only are queries that only one protocol answers.
+// only marks queries whose series only one protocol has.
 func only(protocol string, queries ...query) []query {
 	for i := range queries {
 		queries[i].with = protocol

@@ -142,7 +142,7 @@ func (c *cluster) ctl(args ...string) string {
 	return do(c.t, "", c.braid, append([]string{"ctl", "--endpoints", strings.Join(c.ends, ",")}, args...)...)
 }
 
-// load puts, reads, and asks for what does not exist yet, at each member, until the returned function is called.
+// load puts, reads, and reads at a future revision, which fails, at each member, until the returned function is called.
 func (c *cluster) load() (stop func()) {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	var running sync.WaitGroup
@@ -155,7 +155,7 @@ func (c *cluster) load() (stop func()) {
 			defer tick.Stop()
 			for ctx.Err() == nil {
 				attempt, cancelAttempt := context.WithTimeout(ctx, time.Second)
-				_, _ = client.Put(attempt, "k", "v") // what is measured are attempts
+				_, _ = client.Put(attempt, "k", "v") // attempts count, too
 				_, _ = client.Get(attempt, "k")
 				_, _ = client.Get(attempt, "k", clientv3.WithRev(1<<40))
 				answers(attempt, "http://"+end+"/readyz")
@@ -167,14 +167,14 @@ func (c *cluster) load() (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// selectors match a series, with its labels; failures match a label of calls that do not fail here.
+// selectors matches series with their labels; failures matches the selector of codes that do not all occur here.
 var (
 	selectors = regexp.MustCompile(`\b(?:up|(?:etcd|braid|grpc_server|process)_\w+)\b(?:\{[^}]*\})?`)
 	failures  = regexp.MustCompile(`,\s*grpc_code=~"[^"]*"`)
 )
 
-// queriesOf are the queries that a cluster of a protocol answers, of the dashboard and, for all protocols, of the
-// alerts. An alert's expression has a value in trouble only, so its series are asked for.
+// queriesOf returns the queries for which a cluster of a protocol has series, "": of each protocol: those of the
+// dashboard, and the series of each alert, because an alert's whole expression has a value only while it fires.
 func queriesOf(t *testing.T, protocol string) (exprs []string) {
 	t.Helper()
 	for _, r := range rows {
@@ -209,8 +209,8 @@ func protocolOf(series string) string {
 	return ""
 }
 
-// TestQueriesFindSeries: Prometheus scrapes a cluster that runs each protocol in turn, and each query of dashboard and
-// rules finds something. Then a majority is killed, and the alerts for that begin.
+// TestQueriesFindSeries: Prometheus scrapes a cluster that switches through the protocols, and each query of dashboard
+// and rules finds a series. Then a majority is killed, and the alerts for that become active.
 func TestQueriesFindSeries(t *testing.T) {
 	testsize.Only(t, testsize.Deploy)
 	t.Parallel()
@@ -249,7 +249,7 @@ func TestQueriesFindSeries(t *testing.T) {
 	}
 }
 
-// requireHealthyRules demands that Prometheus evaluated all rules, without an error.
+// requireHealthyRules requires that Prometheus evaluated all rules, without an error.
 func (p *prometheus) requireHealthyRules() {
 	p.t.Helper()
 	var data struct {

@@ -37,7 +37,7 @@ func alertRules(t *testing.T) (all []rule) {
 	return all
 }
 
-// TestRulesLeadToPages: each alert has a severity, a page that tells more, and a test for promtool.
+// TestRulesLeadToPages: each alert has a severity, a section of a page that explains it, and a test for promtool.
 func TestRulesLeadToPages(t *testing.T) {
 	var tests struct {
 		Tests []struct {

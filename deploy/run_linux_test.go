@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,9 +15,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/ports"
 )
 
-const limit = 2 * time.Minute // for whatever should be quick
+// limit bounds each command, and each wait for a condition.
+const limit = 2 * time.Minute
 
 // built is the folder for the release.
 var built string
@@ -101,7 +103,7 @@ func begin(t *testing.T, dir string, env []string, name string, args ...string) 
 	return p
 }
 
-// stop ends the program by a signal, and after some time for certain.
+// stop ends the program with a signal, and after 20 s with SIGKILL.
 func (p *program) stop(t *testing.T, by syscall.Signal) {
 	t.Helper()
 	if t.Failed() {
@@ -145,13 +147,12 @@ func answers(ctx context.Context, url string) bool {
 	return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
-// free is an address of loopback with a port that no one listens on now.
+// free returns an address of loopback with a free port.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	found, err := ports.Free("127.0.0.1", 1)
 	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", found[0])
 }
 
 // commands are the lines of the code block that follows a text of docs/using/deploy.md.

@@ -58,18 +58,18 @@ func newPods(t *testing.T) *pods {
 	return p
 }
 
-// address stands for the pod's name.
+// address returns the address that takes the place of a pod's name.
 func address(n int) string { return fmt.Sprintf("127.0.77.%d", n+1) }
 
 // volume is a pod's.
 func (p *pods) volume(n int) string { return filepath.Join(p.dir, fmt.Sprint(n)) }
 
-// local puts addresses of this machine in the place of names, and of the address for all interfaces.
+// local replaces names, and the address of all interfaces, by addresses of this machine.
 func (p *pods) local(n int, s string) string {
 	all := []string{"$(POD_NAME)", fmt.Sprintf("braid-%d", n), "$(POD_NAMESPACE)", "default", ".default.svc", "",
 		"0.0.0.0", address(n), "/var/lib/braid", p.volume(n)}
-	for s2 := ""; s2 != s; s = strings.NewReplacer(all...).Replace(s) {
-		s2 = s
+	for before := ""; before != s; s = strings.NewReplacer(all...).Replace(s) {
+		before = s
 	}
 	for i := range 9 {
 		s = strings.ReplaceAll(s, fmt.Sprintf("braid-%d.braid-peers", i), address(i))
@@ -103,8 +103,8 @@ func (p *pods) exec(args ...string) string {
 	return do(p.t, p.dir, p.braid, append(args, "--endpoints", address(0)+":2379")...)
 }
 
-// TestStatefulSet: members run with what the StatefulSet gives them, and one is added and one replaced as
-// docs/using/deploy.md, Kubernetes says.
+// TestStatefulSet: members run with the arguments and variables of the StatefulSet, and one is added and one replaced
+// as docs/using/deploy.md, Kubernetes says.
 func TestStatefulSet(t *testing.T) {
 	testsize.Only(t, testsize.Deploy)
 	t.Parallel()

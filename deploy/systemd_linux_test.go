@@ -53,8 +53,8 @@ func (m *machine) property(name string) string {
 	return m.do("systemctl", "show", "--value", "--property", name, "braid")
 }
 
-// TestUnit: braid is installed as the page says, runs as its own user, is started again after a crash, and not after it
-// was given wrong flags.
+// TestUnit: braid is installed as the page says, runs as its own user, and is started again after a crash, but not
+// after a start with wrong flags.
 func TestUnit(t *testing.T) {
 	testsize.Only(t, testsize.Deploy)
 	t.Parallel()

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Begins a machine in namespaces of its own: the root is this machine's, and what is written to it is gone afterwards;
-# the network has loopback alone; process 1 is systemd, with no unit that this machine has enabled. For
+# Starts a machine in namespaces of its own: the root is this machine's, and changes to it are dropped afterwards; the
+# network has loopback alone; process 1 is systemd, without the units that are enabled on this machine. For
 # unshare --mount --pid --cgroup --ipc --uts --net --fork.
 set -e
 ip link set lo up

@@ -60,7 +60,7 @@ type (
 	}
 )
 
-// modulesOf lists the modules that Go's linker put into a binary, as the binary itself says.
+// modulesOf lists the modules of a binary, by the information that Go's linker has put into it.
 func modulesOf(binary string, src *source) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

@@ -122,7 +122,7 @@ func TestReleaseTwice(t *testing.T) {
 	}
 }
 
-// requireRuns demands that an archive has what it should, and that its binary runs.
+// requireRuns requires that an archive has its files, and that its binary runs.
 func requireRuns(t *testing.T, folder string, files map[string][]byte) {
 	t.Helper()
 	for _, name := range []string{"LICENSE", "README.md", "completions/braid.bash", "deploy/docker/Dockerfile",

@@ -18,10 +18,11 @@ type source struct {
 	scratch     string    // a directory for binaries
 	version     string    // as v0.1.0
 	time        time.Time // when it was committed
-	completions []entry   // what shells need to complete braid's commands
+	completions []entry   // scripts with which shells complete braid's commands
 }
 
-// readSource reads the checkout of the working directory, and builds braid for this machine to ask it.
+// readSource reads the checkout of the working directory. The version and the completions are those that braid prints,
+// so it is built for this machine.
 func readSource(scratch string) (*source, error) {
 	root, err := output("", "go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
@@ -65,13 +66,13 @@ func (s *source) binary(goos, goarch string) (string, error) {
 	return name, compile(s.root, name, goos, goarch)
 }
 
-// committed is the time that files of the release have.
+// committed returns the time of all files of the release.
 func committed(root string) (time.Time, error) {
 	seconds := os.Getenv("SOURCE_DATE_EPOCH")
 	if seconds == "" {
 		var err error
 		if seconds, err = output(root, "git", "log", "-1", "--format=%ct"); err != nil {
-			return time.Time{}, fmt.Errorf("the commit's time, for which SOURCE_DATE_EPOCH may stand: %w", err)
+			return time.Time{}, fmt.Errorf("the commit's time, unless SOURCE_DATE_EPOCH is set: %w", err)
 		}
 	}
 	n, err := strconv.ParseInt(seconds, 10, 64)
@@ -126,7 +127,7 @@ func (s *source) entries(binary string, bom []byte) ([]entry, error) {
 	return all, nil
 }
 
-// output is what a command prints, without the spaces around it. The directory may be empty: the working directory.
+// output returns the output of a command, without spaces around it. An empty directory is the working directory.
 func output(dir, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	var stderr strings.Builder

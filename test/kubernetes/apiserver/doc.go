@@ -1,7 +1,7 @@
 // Command apiserver runs Kubernetes' kube-apiserver and kube-controller-manager, built from their Go module, on
 // clusters of braid and of etcd, in rounds that alternate. In each, clients write while members of the store are killed
-// and started again. The result is the number of lost writes and wrong events, the longest pause of writes, and the work
-// of the controller manager:
+// and started again. The result is the number of lost writes and wrong events, the longest pause of writes, and the
+// work of the controller manager:
 //
 //	go -C test/kubernetes/apiserver run . --protocol raft,iss,etcd
 //	go -C test/kubernetes/apiserver run . --protocol iss --serve
