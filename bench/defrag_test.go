@@ -23,7 +23,8 @@ func TestLastPutsAreCompared(t *testing.T) {
 func TestDefragResultsAreMedians(t *testing.T) {
 	var c DefragConfig
 	c.Rounds, c.Dir = 3, t.TempDir()
-	runs := []*DefragResult{{Protocol: "raft", DefragS: 3}, {Protocol: "raft", DefragS: 1, Violations: []string{"lost"}},
+	runs := []*DefragResult{{Protocol: "raft", DefragS: 3},
+		{Protocol: "raft", DefragS: 1, Violations: []string{"lost"}},
 		{Protocol: "raft", DefragS: 2, During: DefragPuts{Puts: 5, Errors: 1}}}
 	out := newDefragContest(&c, [][]*DefragResult{runs, nil})
 	if len(out.Results) != 1 || len(out.Runs) != 1 {

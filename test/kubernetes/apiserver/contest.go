@@ -26,7 +26,7 @@ type contest struct {
 	progress func(format string, args ...any)
 }
 
-// validate returns an error that says what is wrong with the settings.
+// validate returns an error that describes the first invalid setting.
 func (c *contest) validate() error {
 	switch {
 	case c.Rounds < 1 || c.workers < 1 || c.work.deployments < 1 || c.work.replicas < 1 || c.work.namespaces < 0:
@@ -72,8 +72,7 @@ func (c *contest) runOne(ctx context.Context, store string) (r *Run, err error) 
 }
 
 // withPlane starts a control plane on a new cluster of a store, and stops both after use. Port 0 is a free one.
-func (c *contest) withPlane(ctx context.Context, store string, port int,
-	use func(*bench.Servers, *plane) error) error {
+func (c *contest) withPlane(ctx context.Context, store string, port int, use func(*bench.Servers, *plane) error) error {
 	return c.With(ctx, store, nil, func(servers *bench.Servers) (err error) {
 		dir, err := os.MkdirTemp(c.Dir, "kubernetes-")
 		if err != nil {
