@@ -33,7 +33,7 @@ const (
 	askKeptHash   = 'k'
 	askApplied    = 'a'
 	askQuotas     = 'q'
-	askTold       = 'o'
+	askReport     = 'o'
 )
 
 // askRetry is the longest pause before the member to ask is looked up again.
@@ -186,22 +186,12 @@ func (s *Server) serveAsked(ctx context.Context, request []byte) ([]byte, error)
 		return serveProto(ctx, user, body, new(wrapperspb.UInt64Value), s.early.appliedHere)
 	case askQuotas:
 		return serveProto(ctx, user, body, new(emptypb.Empty), knowsQuotas)
-	case askTold:
-		return serveBytes(ctx, user, body, new(wrapperspb.BytesValue), s.tellAsked)
+	case askReport:
+		return serveProto(ctx, user, body, new(wrapperspb.BytesValue), s.reportHere)
 	case askKeptHash:
 		return serveProto(ctx, user, body, new(pb.HashKVRequest), s.hashes.keptHere)
 	}
 	return nil, status.Error(codes.Unimplemented, fmt.Sprintf("etcdserver: a member asked for unknown %q", what))
-}
-
-// serveBytes is serveProto for an answer that is encoded already.
-func serveBytes[Q proto.Message](ctx context.Context, user *auth.AuthInfo, body []byte, request Q,
-	serve func(context.Context, *auth.AuthInfo, Q) ([]byte, error),
-) ([]byte, error) {
-	if err := proto.Unmarshal(body, request); err != nil {
-		return nil, status.Error(codes.InvalidArgument, "etcdserver: malformed request of a member: "+err.Error())
-	}
-	return serve(ctx, user, request)
 }
 
 func serveProto[Q, A proto.Message](ctx context.Context, user *auth.AuthInfo, body []byte, request Q,

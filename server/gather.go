@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/braidlog/braid"
@@ -21,43 +22,36 @@ import (
 )
 
 const (
-	// gatherEvery is how often the members are asked while there are watchers of the cluster.
+	// gatherEvery is the least time between two rounds of questions.
 	gatherEvery = 950 * time.Millisecond
-	// gatherWait is how long an answer waits for those of the members that are asked for it.
+	// gatherWait is how long a request waits for the reports of the round.
 	gatherWait = 500 * time.Millisecond
-	// gatherTimeout is how long a member may take to answer.
+	// gatherTimeout is how long a member may take to report.
 	gatherTimeout = 1200 * time.Millisecond
-	// gatherKept is how long what members told is kept after the last question of a watcher.
+	// gatherKept is how long reports are kept after the last request.
 	gatherKept = 10 * time.Second
 )
 
-// told is what a member tells about itself.
-type told struct {
-	Part   history.Part    `json:"part"`
-	Status json.RawMessage `json:"status"`
-}
-
-// gatherer gathers what the members of the cluster tell about themselves, for those who watch it. Watchers share what
-// was gathered, and without watchers no member is asked. It is safe for concurrent use.
+// gatherer gathers the reports of all members for /braid/cluster. Clients share the reports, and no member is asked while
+// there are no clients. It is safe for concurrent use.
 type gatherer struct {
-	id       braid.MemberID
-	log      Log
-	asker    *asker
-	own      func(history.Position) (told, error)
-	cluster  string
-	stopping <-chan struct{}
+	id      braid.MemberID
+	log     Log
+	asker   *asker
+	own     func(history.Position) (report, error)
+	cluster string
 
 	mu      sync.Mutex
-	members map[braid.MemberID]*watched
-	began   time.Time     // the last round of questions
-	ended   chan struct{} // closed when all have answered those, or not in time
-	open    int           // answers of that round that are missing
+	members map[braid.MemberID]*reported
+	began   time.Time     // the start of the last round of questions
+	ended   chan struct{} // closed when no report of that round is missing, or the next round begins
+	open    int           // missing reports of that round
 	answers map[string][]byte
 	forget  *time.Timer
 }
 
-// watched is what is known of a member.
-type watched struct {
+// reported is the copy of a member's reports.
+type reported struct {
 	history *history.History
 	status  json.RawMessage
 	reached bool
@@ -67,12 +61,12 @@ type watched struct {
 
 func newGatherer(s *Server) *gatherer {
 	return &gatherer{
-		id: s.id, log: s.log, asker: s.asker, own: s.tell, cluster: braid.MemberID(s.cfg.Node.Cluster).String(),
-		stopping: s.stopping, members: map[braid.MemberID]*watched{}, answers: map[string][]byte{},
+		id: s.id, log: s.log, asker: s.asker, own: s.report, cluster: braid.MemberID(s.cfg.Node.Cluster).String(),
+		members: map[braid.MemberID]*reported{}, answers: map[string][]byte{},
 	}
 }
 
-// serve answers with what came after the cursor that the client was given before.
+// serve answers with the reports after the cursor of the client's last answer.
 func (g *gatherer) serve(w http.ResponseWriter, r *http.Request) {
 	ended := g.ask()
 	wait := time.NewTimer(gatherWait)
@@ -93,7 +87,8 @@ func (g *gatherer) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // an error is the client's
 }
 
-// ask asks all members, unless that was done just now. The channel is closed when they have answered.
+// ask asks all members, unless the last round began less than gatherEvery ago. The channel is closed when the round
+// has ended.
 func (g *gatherer) ask() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,7 +99,7 @@ func (g *gatherer) ask() <-chan struct{} {
 	if time.Since(g.began) < gatherEvery {
 		return g.ended
 	}
-	if g.open > 0 { // watchers wait still
+	if g.open > 0 { // clients still wait for the last round
 		close(g.ended)
 	}
 	g.began, g.ended, g.open = time.Now(), make(chan struct{}), 0
@@ -113,7 +108,7 @@ func (g *gatherer) ask() <-chan struct{} {
 	for id, m := range g.members {
 		if !m.asking {
 			m.asking, g.open = true, g.open+1
-			go g.askOne(id, m, m.history.At(), g.ended)
+			go g.askOne(id, m, m.history.End(), g.ended)
 		}
 	}
 	if g.open == 0 {
@@ -122,7 +117,7 @@ func (g *gatherer) ask() <-chan struct{} {
 	return g.ended
 }
 
-// drop forgets what members told.
+// drop drops all reports.
 func (g *gatherer) drop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -144,16 +139,16 @@ func (g *gatherer) adjust() {
 	}
 	for id := range known {
 		if g.members[id] == nil {
-			g.members[id] = &watched{history: history.New(""), err: "not asked yet"}
+			g.members[id] = &reported{history: history.New(""), err: "not asked yet"}
 		}
 	}
 }
 
-// askOne asks a member, and notes what it tells.
-func (g *gatherer) askOne(id braid.MemberID, m *watched, at history.Position, round chan struct{}) {
+// askOne asks a member, and notes its report after a position.
+func (g *gatherer) askOne(id braid.MemberID, m *reported, after history.Position, round chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTimeout)
 	defer cancel()
-	t, err := g.tells(ctx, id, at)
+	r, err := g.report(ctx, id, after)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("no answer within %s", gatherTimeout)
 	}
@@ -161,7 +156,7 @@ func (g *gatherer) askOne(id braid.MemberID, m *watched, at history.Position, ro
 	defer g.mu.Unlock()
 	m.asking = false
 	clear(g.answers)
-	m.note(&t, err)
+	m.note(&r, err)
 	if g.ended == round {
 		if g.open--; g.open == 0 {
 			close(g.ended)
@@ -169,52 +164,57 @@ func (g *gatherer) askOne(id braid.MemberID, m *watched, at history.Position, ro
 	}
 }
 
-func (m *watched) note(t *told, err error) {
+// note adds a report, or why there is none.
+func (m *reported) note(r *report, err error) {
 	switch {
 	case err == nil:
-		m.reached, m.err, m.status = true, "", t.Status
-		m.history.Take(&t.Part)
+		m.reached, m.err, m.status = true, "", r.Status
+		m.history.Extend(&r.Part)
 	case status.Code(err) == codes.Unimplemented:
-		m.reached, m.err, m.status = true, "its version does not tell what it does", nil
+		m.reached, m.err, m.status = true, "its version keeps no history", nil
 	default:
 		m.reached, m.err = false, strings.TrimPrefix(status.Convert(err).Message(), "etcdserver: ")
 	}
 }
 
-// tells is what a member tells of what came after a position.
-func (g *gatherer) tells(ctx context.Context, id braid.MemberID, at history.Position) (told, error) {
+// report asks a member for its report after a position.
+func (g *gatherer) report(ctx context.Context, id braid.MemberID, after history.Position) (r report, err error) {
 	if id == g.id {
-		return g.own(at)
+		return g.own(after)
 	}
-	position, err := json.Marshal(at)
+	position, err := json.Marshal(after)
 	if err != nil {
-		return told{}, err
+		return r, err
 	}
-	question, err := encodeAsk(askTold, nil, wrapperspb.Bytes(position))
+	question, err := encodeAsk(askReport, nil, wrapperspb.Bytes(position))
 	if err != nil {
-		return told{}, err
+		return r, err
 	}
 	reply, err := g.asker.member(ctx, id, question)
 	if err != nil {
-		return told{}, err
+		return r, err
 	}
-	var t told
-	if err := json.Unmarshal(reply, &t); err != nil {
-		return told{}, fmt.Errorf("its answer cannot be read: %w", err)
+	text := new(wrapperspb.BytesValue)
+	if err = proto.Unmarshal(reply, text); err == nil {
+		err = json.Unmarshal(text.GetValue(), &r)
 	}
-	return t, nil
+	if err != nil {
+		return r, fmt.Errorf("its report cannot be read: %w", err)
+	}
+	return r, nil
 }
 
-// onCluster is the answer to a watcher.
-type onCluster struct {
-	Cluster string     `json:"cluster"`
-	Self    string     `json:"self"`
-	At      int64      `json:"at"`
-	Cursor  string     `json:"cursor"`
-	Members []onMember `json:"members"`
+// clusterAnswer is the answer of /braid/cluster.
+type clusterAnswer struct {
+	Cluster string         `json:"cluster"`
+	Self    string         `json:"self"`
+	At      int64          `json:"at"`
+	Cursor  string         `json:"cursor"`
+	Members []memberAnswer `json:"members"`
 }
 
-type onMember struct {
+// memberAnswer is a member in it.
+type memberAnswer struct {
 	ID      string          `json:"id"`
 	Name    string          `json:"name"`
 	Reached bool            `json:"reached"`
@@ -226,7 +226,7 @@ type onMember struct {
 	Events  []history.Event `json:"events"`
 }
 
-// answer is what came after a cursor. Watchers with the same cursor share it.
+// answer is the answer after a cursor. Clients with the same cursor share it.
 func (g *gatherer) answer(cursor string) ([]byte, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -234,7 +234,7 @@ func (g *gatherer) answer(cursor string) ([]byte, error) {
 		return body, nil
 	}
 	from, next := readCursor(cursor), map[string]history.Position{}
-	all := onCluster{Cluster: g.cluster, Self: g.id.String(), At: time.Now().UnixMilli(), Members: []onMember{}}
+	all := clusterAnswer{Cluster: g.cluster, Self: g.id.String(), At: time.Now().UnixMilli(), Members: []memberAnswer{}}
 	members := g.log.Status().Members
 	slices.SortFunc(members, func(a, b braid.Member) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
@@ -242,12 +242,12 @@ func (g *gatherer) answer(cursor string) ([]byte, error) {
 	for _, m := range members {
 		w := g.members[m.ID]
 		if w == nil {
-			continue // it has come just now
+			continue // it was added after the last round began
 		}
 		id := m.ID.String()
 		part := w.history.Since(from[id])
 		next[id] = part.Next
-		all.Members = append(all.Members, onMember{
+		all.Members = append(all.Members, memberAnswer{
 			ID: id, Name: m.Name, Reached: w.reached, Error: w.err, Boot: part.Next.Boot, Reset: part.Reset,
 			Status: w.status, Samples: part.Merged(), Events: append([]history.Event{}, part.Events...),
 		})
@@ -260,7 +260,7 @@ func (g *gatherer) answer(cursor string) ([]byte, error) {
 	return body, err
 }
 
-// readCursor is how far a watcher knows the members: not at all, if the cursor cannot be read.
+// readCursor reads the positions in the members' histories up to which a client has them: none, if it cannot be read.
 func readCursor(cursor string) map[string]history.Position {
 	var at map[string]history.Position
 	text, err := base64.RawURLEncoding.DecodeString(cursor)

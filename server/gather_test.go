@@ -42,14 +42,14 @@ func watchCluster(t testing.TB, addr, cursor string) (s seen) {
 }
 
 // TestRealWatchedCluster watches a cluster through one member: the samples of all follow each other without gap or
-// repetition, a member that is stopped is told as one, and starts again as another one.
+// repetition, a member that is stopped is shown as not reached, and starts again as another one.
 func TestRealWatchedCluster(t *testing.T) {
 	c := startReal(t, 3)
 	client := c.client(c.leader())
 	putUntil(t, testContext(t), client, "k", "v")
 	asked := c.follower()
 	times, boots := map[string][]float64{}, map[string]string{}
-	cursor, told := "", false // that a member leads
+	cursor, leads := "", false // the event that a member leads was there
 	look := func() seen {
 		s := watchCluster(t, c.addrs[asked], cursor)
 		cursor = s.Cursor
@@ -71,10 +71,10 @@ func TestRealWatchedCluster(t *testing.T) {
 				require.Equal(t, m.ID, m.Status["id"])
 				require.Equal(t, "all", m.Status["serving"])
 			}
-			told = told || slices.ContainsFunc(m.Events, func(e history.Event) bool { return e.Kind == "leads" })
+			leads = leads || slices.ContainsFunc(m.Events, func(e history.Event) bool { return e.Kind == "leads" })
 			few = few || len(times[m.ID]) < 3
 		}
-		return told && len(times) == 3 && !few
+		return leads && len(times) == 3 && !few
 	})
 	for id, at := range times {
 		for i := 1; i < len(at); i++ {
@@ -105,8 +105,8 @@ func TestRealWatchedCluster(t *testing.T) {
 	eventually(t, "the member to be back", func() bool { return reached() && boots[other.String()] != was })
 }
 
-// Watchers that ask within a second share what one of them had asked for, and members are asked only then.
-func TestWatchersShareQuestions(t *testing.T) {
+// Clients that ask within a second share the reports of one round, and without clients they are dropped.
+func TestClientsShareReports(t *testing.T) {
 	f := start(t)
 	first := watchCluster(t, f.addr, "")
 	f.gatherer.mu.Lock()
@@ -123,19 +123,19 @@ func TestWatchersShareQuestions(t *testing.T) {
 	require.Empty(t, f.gatherer.members)
 }
 
-// A member of a version that does not tell about itself is one that is reached, and the reason is told.
-func TestAMemberThatDoesNotTell(t *testing.T) {
-	w := &watched{history: history.New("")}
-	w.note(&told{}, status.Error(codes.Unimplemented, "etcdserver: a member asked for unknown 'o'"))
+// A member of a version without reports is reached, and the error says so.
+func TestAMemberWithoutReports(t *testing.T) {
+	w := &reported{history: history.New("")}
+	w.note(&report{}, status.Error(codes.Unimplemented, "etcdserver: a member asked for unknown 'o'"))
 	require.True(t, w.reached)
 	require.Nil(t, w.status)
 	require.Contains(t, w.err, "version")
-	w.note(&told{}, status.Error(codes.Unavailable, "etcdserver: asking member 1: no link"))
+	w.note(&report{}, status.Error(codes.Unavailable, "etcdserver: asking member 1: no link"))
 	require.False(t, w.reached)
 	require.Equal(t, "asking member 1: no link", w.err)
 }
 
-// What a member is asked that it does not know is refused in a way that the member that asks can tell from a failure.
+// A question that the asked member does not know is refused with a code of its own.
 func TestUnknownQuestions(t *testing.T) {
 	f := start(t)
 	question, err := encodeAsk('?', nil, nil)
@@ -144,8 +144,8 @@ func TestUnknownQuestions(t *testing.T) {
 	require.Equal(t, codes.Unimplemented, status.Code(err))
 }
 
-// A member whose read waits is not ready, and says so without waiting as long as the read does.
-func TestToldStatusDoesNotWait(t *testing.T) {
+// A member whose read waits reports that it is not ready before the read ends.
+func TestReportedStatusDoesNotWait(t *testing.T) {
 	f := start(t)
 	held := make(chan struct{})
 	defer close(held)

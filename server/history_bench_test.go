@@ -51,9 +51,9 @@ func BenchmarkWatchers(b *testing.B) {
 		for _, other := range c.servers {
 			st := other.log.Status()
 			other.history.Record(other.reading(&st))
-			other.teller.mu.Lock()
-			other.teller.at = time.Time{} // a second has passed
-			other.teller.mu.Unlock()
+			other.reporter.mu.Lock()
+			other.reporter.at = time.Time{} // a second has passed
+			other.reporter.mu.Unlock()
 		}
 		look()
 	}

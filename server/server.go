@@ -61,8 +61,8 @@ type Server struct {
 	history   *history.History // of this member
 	chronicle chronicle
 	refusals  *refusals
-	gatherer  *gatherer // of the histories of all
-	teller    teller
+	gatherer  *gatherer // of the reports of all
+	reporter  reporter
 	compactor v3compactor.Compactor // nil if history is kept
 }
 

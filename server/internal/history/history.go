@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// History is what a member did lately: samples of ten minutes by seconds and of an hour by ten seconds, and the last
-// events. It is safe for concurrent use.
+// History has samples of a member, for each second of ten minutes and each ten seconds of an hour, and its last events. It is safe for concurrent use.
 type History struct {
 	mu     sync.Mutex
 	boot   string
 	fine   series[Sample]
 	coarse series[Sample]
 	events series[Event]
-	flood  map[string]*recent // by kind and member
+	recent map[string]*recent // by kind and member
 	// The readings with which the next samples begin; nil: there is none.
 	last, lastCoarse *Reading
 }
@@ -22,7 +21,7 @@ type History struct {
 func New(boot string) *History {
 	return &History{
 		boot: boot, fine: series[Sample]{most: mostFine}, coarse: series[Sample]{most: mostCoarse},
-		events: series[Event]{most: mostEvents}, flood: map[string]*recent{},
+		events: series[Event]{most: mostEvents}, recent: map[string]*recent{},
 	}
 }
 
@@ -42,8 +41,8 @@ func (h *History) Record(r *Reading) {
 	}
 }
 
-// Events of one kind about one member are at most eventsBurst in eventsEvery; further ones are not held. So what
-// happens over and over does not push out all others.
+// At most eventsBurst events of one kind about one member are held of eventsEvery, so that an event that repeats does not
+// displace all others.
 const (
 	eventsBurst = 5
 	eventsEvery = time.Minute
@@ -60,10 +59,10 @@ func (h *History) Add(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key := e.Kind + " " + e.About
-	r := h.flood[key]
+	r := h.recent[key]
 	if r == nil {
 		r = &recent{}
-		h.flood[key] = r
+		h.recent[key] = r
 	}
 	if e.At-r.since >= eventsEvery.Milliseconds() {
 		r.since, r.n = e.At, 0
@@ -73,7 +72,7 @@ func (h *History) Add(e Event) {
 	}
 }
 
-// Position is how far someone knows a history.
+// Position is a position in a history: the numbers of the last samples and event before it.
 type Position struct {
 	Boot   string `json:"boot"`
 	Fine   uint64 `json:"fine"`
@@ -81,7 +80,7 @@ type Position struct {
 	Events uint64 `json:"events"`
 }
 
-// Part is what a history has after a position.
+// Part is a history after a position.
 type Part struct {
 	Reset  bool     `json:"reset"` // it is all that is held
 	Fine   Samples  `json:"fine"`  // oldest first
@@ -90,47 +89,41 @@ type Part struct {
 	Next   Position `json:"next"`
 }
 
-// Since returns what came after a position: everything, if the position is of another history or so old that samples
-// between are held no more.
+// Since returns the history after a position: all of it, if the position is in another one, or so old that samples after
+// it are held no more.
 func (h *History) Since(p Position) Part {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	known := p.Boot == h.boot
-	if !known {
+	reset := p.Boot != h.boot || !h.fine.has(p.Fine)
+	if reset {
 		p = Position{}
 	}
-	fine, gapless := h.fine.since(p.Fine)
-	if !gapless {
-		fine, _ = h.fine.since(0)
-		p = Position{}
-	}
-	coarse, _ := h.coarse.since(p.Coarse)
-	events, _ := h.events.since(p.Events)
 	return Part{
-		Reset: !known || !gapless, Fine: fine, Coarse: coarse, Events: events,
-		Next: Position{h.boot, h.fine.last, h.coarse.last, h.events.last},
+		Reset: reset, Fine: h.fine.since(p.Fine), Coarse: h.coarse.since(p.Coarse), Events: h.events.since(p.Events),
+		Next: h.end(),
 	}
 }
 
-// Take continues a copy of another member's history by a part of it that was asked for with [History.At].
-func (h *History) Take(p *Part) {
+// Extend extends a copy of another member's history by a part of that, after the position [History.End] of the copy.
+func (h *History) Extend(p *Part) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.boot = p.Next.Boot
-	h.fine.take(p.Fine, p.Next.Fine, p.Reset)
-	h.coarse.take(p.Coarse, p.Next.Coarse, p.Reset)
-	h.events.take(p.Events, p.Next.Events, p.Reset)
+	h.fine.extend(p.Fine, p.Next.Fine, p.Reset)
+	h.coarse.extend(p.Coarse, p.Next.Coarse, p.Reset)
+	h.events.extend(p.Events, p.Next.Events, p.Reset)
 }
 
-// At is the position of the end of a history.
-func (h *History) At() Position {
+// End is the position of the end of a history.
+func (h *History) End() Position {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return Position{h.boot, h.fine.last, h.coarse.last, h.events.last}
+	return h.end()
 }
 
-// Merged are the samples of a part in one order of time: the coarse ones are those of before the fine ones, and none
-// unless the part is all.
+func (h *History) end() Position { return Position{h.boot, h.fine.last, h.coarse.last, h.events.last} }
+
+// Merged are the samples of a part in order of time. If the part is all, coarse ones come before the first fine one.
 func (p *Part) Merged() Samples {
 	if !p.Reset {
 		return p.Fine
@@ -150,7 +143,7 @@ type Event struct {
 	Level string `json:"level"` // info, warn or error
 	Kind  string `json:"kind"`  // one of [Kinds]
 	Text  string `json:"text"`
-	About string `json:"about,omitempty"` // the member, if it is about another one than that to which it happened
+	About string `json:"about,omitempty"` // another member that the event is about
 }
 
 // Boot names a start of a member by its time.

@@ -80,7 +80,7 @@ func TestTheRingsAreBounded(t *testing.T) {
 	require.Len(t, merged, mostFine+300, "ten seconds each from 410 to 3400")
 }
 
-// Asking for what follows a position gives each sample and event once; a position of another start or a gap gives all.
+// The parts after positions have each sample and event once. After a restart, or a gap, the part has all.
 func TestSinceAPosition(t *testing.T) {
 	h := New("b")
 	fill(h, 20)
@@ -107,7 +107,7 @@ func TestSinceAPosition(t *testing.T) {
 	require.True(t, h.Since(at).Reset, "samples between are gone")
 }
 
-// What happens over and over does not push out what happened once.
+// An event that repeats does not displace others.
 func TestEventsDoNotFlood(t *testing.T) {
 	h := New("b")
 	for at := range int64(2000) {
@@ -123,11 +123,11 @@ func TestEventsDoNotFlood(t *testing.T) {
 func TestACopyFollows(t *testing.T) {
 	h, copied := New("b"), New("")
 	follow := func() {
-		text, err := json.Marshal(h.Since(copied.At()))
+		text, err := json.Marshal(h.Since(copied.End()))
 		require.NoError(t, err)
 		var p Part
 		require.NoError(t, json.Unmarshal(text, &p))
-		copied.Take(&p)
+		copied.Extend(&p)
 	}
 	same := func() {
 		want, err := json.Marshal(h.Since(Position{}))
