@@ -38,7 +38,6 @@ type gatherer struct {
 	id      braid.MemberID
 	log     Log
 	asker   *asker
-	own     func(history.Position) (report, error)
 	cluster string
 
 	mu      sync.Mutex
@@ -61,7 +60,7 @@ type reported struct {
 
 func newGatherer(s *Server) *gatherer {
 	return &gatherer{
-		id: s.id, log: s.log, asker: s.asker, own: s.report, cluster: braid.MemberID(s.cfg.Node.Cluster).String(),
+		id: s.id, log: s.log, asker: s.asker, cluster: braid.MemberID(s.cfg.Node.Cluster).String(),
 		members: map[braid.MemberID]*reported{}, answers: map[string][]byte{},
 	}
 }
@@ -179,9 +178,6 @@ func (m *reported) note(r *report, err error) {
 
 // report asks a member for its report after a position.
 func (g *gatherer) report(ctx context.Context, id braid.MemberID, after history.Position) (r report, err error) {
-	if id == g.id {
-		return g.own(after)
-	}
 	position, err := json.Marshal(after)
 	if err != nil {
 		return r, err

@@ -36,13 +36,7 @@ type reporter struct {
 // readyDoubt, the member is not.
 const readyWait, readyDoubt = 200 * time.Millisecond, 700 * time.Millisecond
 
-// report is this member's report, with its history after a position.
-func (s *Server) report(after history.Position) (report, error) {
-	text, err := s.reportedStatus()
-	return report{Part: s.history.Since(after), Status: text}, err
-}
-
-// reportHere is the report for another member. Every member may ask for it.
+// reportHere is this member's report. Every member may ask for it.
 func (s *Server) reportHere(_ context.Context, _ *auth.AuthInfo, q *wrapperspb.BytesValue) (
 	*wrapperspb.BytesValue, error,
 ) {
@@ -50,12 +44,12 @@ func (s *Server) reportHere(_ context.Context, _ *auth.AuthInfo, q *wrapperspb.B
 	if err := json.Unmarshal(q.GetValue(), &after); err != nil {
 		return nil, err
 	}
-	r, err := s.report(after)
+	text, err := s.reportedStatus()
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(&r)
-	return wrapperspb.Bytes(text), err
+	body, err := json.Marshal(&report{Part: s.history.Since(after), Status: text})
+	return wrapperspb.Bytes(body), err
 }
 
 // reportedStatus is the status as JSON, at most gatherEvery old.
