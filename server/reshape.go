@@ -25,14 +25,12 @@ func (s *Server) reshape(ctx context.Context, instances *wrapperspb.UInt32Value)
 		return nil, err
 	}
 	n := int(instances.GetValue())
-	switch {
-	case n < 1 || n > braid.MaxInstances:
+	if n < 1 || n > braid.MaxInstances {
 		return nil, status.Error(codes.InvalidArgument, fmt.Sprintf("braid: %d instances: it is 1 to %d", n,
 			braid.MaxInstances))
 	}
 	if err := s.log.Reshape(ctx, n); err != nil {
 		return nil, toStatus(err)
 	}
-	s.logger.Info("the log is reshaped", "instances", n)
 	return new(emptypb.Empty), nil
 }

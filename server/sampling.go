@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/server/internal/metrics"
 )
 
-// sample records what this member does, each second, until the server stops.
+// sample records a reading of this member each second, until the server stops.
 func (s *Server) sample() {
 	tick := time.NewTicker(history.Fine)
 	defer tick.Stop()
@@ -26,14 +26,14 @@ func (s *Server) sample() {
 	}
 }
 
-// observe logs how the status differs from the one before.
+// observe logs the differences between a status and the last one.
 func (s *Server) observe(st *braid.Status) {
 	s.names.learn(st.Members)
 	f := s.facts(st, nil)
-	s.chronicle.note(&moment{Status: *st, alarms: f.Alarms, remedy: f.Remedy})
+	s.events.observe(&observation{Status: *st, alarms: f.Alarms, remedy: f.Remedy})
 }
 
-// reading is what a sample is made of.
+// reading reads the figures for a sample.
 func (s *Server) reading(st *braid.Status) *history.Reading {
 	writes, failedWrites := s.metrics.Requests(false)
 	reads, failedReads := s.metrics.Requests(true)
@@ -61,8 +61,8 @@ func (s *Server) reading(st *braid.Status) *history.Reading {
 	return r
 }
 
-// slots is how many slots came into the log, and how many of them without a value: where members lead slots of epochs,
-// and where instances are merged, whose skips each leader counts for itself.
+// slots is the number of slots in the log, and of those without a value, of protocols with epochs and of merged
+// instances. Each leader counts its own skips of these.
 func slots(st *braid.Status) (all, skipped uint64, has bool) {
 	for i := range st.Instances {
 		if e := st.Instances[i].Epoch; e != nil {

@@ -59,7 +59,7 @@ type Server struct {
 	damage    *damageWatch
 	names     memberNames
 	history   *history.History // of this member
-	chronicle chronicle
+	events    eventLog
 	refusals  *refusals
 	gatherer  *gatherer // of the reports of all
 	reporter  reporter
@@ -128,7 +128,7 @@ func Start(cfg Config) (*Server, error) {
 		return slog.New(history.NewHandler(l.Handler(), s.history, uint64(s.id), s.names.name))
 	})
 	s.cfg, s.logger, s.timeout = cfg, cfg.Logger, cfg.RequestTimeout
-	s.chronicle.logger = s.logger
+	s.events.logger = s.logger
 	s.slow = &slowRequests{logger: cfg.Logger, above: cfg.WarnRequestDuration, base: s.began}
 	s.clients = newConnLimit(cfg.MaxConnections, cfg.MaxConnectionsPerClient, cfg.Logger)
 	if err == nil {

@@ -27,14 +27,7 @@ func PlanSwitch(ctx context.Context, member grpc.ClientConnInterface, to braid.S
 }
 
 func (s *Server) switchTo(ctx context.Context, q *structpb.Struct) (*structpb.Struct, error) {
-	return answerSwitch(ctx, s, q, func(ctx context.Context, to braid.Switch) (braid.Profile, error) {
-		p, err := s.log.Switch(ctx, to)
-		if err == nil {
-			s.logger.Info("the protocol is as asked for", "protocol", p.Protocol, "profile", p.Version,
-				"set", to.Settings)
-		}
-		return p, err
-	})
+	return answerSwitch(ctx, s, q, s.log.Switch)
 }
 
 func (s *Server) planSwitch(ctx context.Context, q *structpb.Struct) (*structpb.Struct, error) {

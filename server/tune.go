@@ -43,9 +43,6 @@ func (s *Server) tune(ctx context.Context, q *structpb.Struct) (*structpb.Struct
 	if err != nil {
 		return nil, err
 	}
-	if len(t.Set) > 0 {
-		s.logger.Info("the settings are changed", "profile", tuned.Profile.Version, "set", t.Set)
-	}
 	tuned.Settings = s.log.Tunables()
 	return toStruct(&tuned)
 }

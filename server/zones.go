@@ -39,7 +39,6 @@ func (s *Server) setZones(ctx context.Context, zones *structpb.Struct) (*emptypb
 	if err := s.log.ChangeMembers(ctx, changes...); err != nil {
 		return nil, toStatus(err)
 	}
-	s.logger.Info("zones changed", "members", len(changes))
 	return new(emptypb.Empty), nil
 }
 

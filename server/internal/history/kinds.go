@@ -5,8 +5,8 @@ import "strings"
 // EventKey is the attribute of a log line that makes it an event: its value is the kind.
 const EventKey = "event"
 
-// Kind is a kind of events. Its text has an attribute of the log line for each name in braces, and the member to which
-// the event happened for {self}. A part in brackets is left out if an attribute in it is missing.
+// Kind is a kind of events. In its text, a name in braces stands for that attribute of the log line, and {self} for the
+// member of the event. A part in brackets is left out if an attribute in it is missing.
 type Kind struct{ Name, Text string }
 
 // Kinds are all kinds of events.
@@ -30,7 +30,7 @@ var Kinds = []Kind{
 	{"link-up", "{self} has a link to {member}"},
 	{"link-down", "{self} has no link to {member}: {err}"},
 	{"link-left", "{self} has no link to {member}, which stops"},
-	{"connection-refused", "{self} refused a connection from {addr} that is to be a member's: {err}"},
+	{"connection-refused", "{self} refused a peer connection from {addr}: {err}"},
 
 	{"membership", "{member} {change}"},
 	{"settings", "the settings are profile {profile}: {changed}"},
@@ -38,19 +38,19 @@ var Kinds = []Kind{
 	{"instances", "the log is made of {instances} instances, in place of {former}"},
 	{"fit", "the fitter: {decision}"},
 	{"fitted", "the fitter changed the log to {protocol} {settings}: {reason}"},
-	{"fit-failed", "a change that the fitter wished for was not made: {err}"},
+	{"fit-failed", "a change of the fitter was not made: {err}"},
 
 	{"alarm-raised", "the alarm {alarm} is raised for {member}. {remedy}"},
 	{"alarm-ended", "the alarm {alarm} for {member} has ended"},
 	{"damage", "damage on the disk of {self}: {err}"},
-	{"state-damaged", "the state of {self} is damaged, and is asked of others: {err}"},
+	{"state-damaged", "the state of {self} is damaged, and it asks others for theirs: {err}"},
 	{"state-replaced", "the damaged state of {self} was replaced[ in {took}]"},
 	{"members-differ", "the members' states differ, and no majority agrees: {err}"},
 
-	{"slow-disk", "the disk of {self} stands still: a write to the log takes more than {for}"},
+	{"slow-disk", "the disk of {self} is stalled: a write to the log takes more than {for}"},
 	{"disk-back", "the disk of {self} writes again, after {after}"},
 	{"log-waits", "the log of {self} waits: {err}"},
-	{"log-continues", "the log of {self} waits no more"},
+	{"log-continues", "the log of {self} no longer waits"},
 
 	{"snapshot-sent", "{self} sent {member} a snapshot[ in {took}]"},
 	{"snapshot-unsent", "{self} could not send {member} a snapshot: {err}"},

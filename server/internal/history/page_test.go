@@ -39,7 +39,7 @@ func TestKindsPage(t *testing.T) {
 
 // used finds the kinds of events in source code: in the attribute, and where server makes lines.
 var used = regexp.MustCompile(`(?:"event"|EventKey), "([a-z-]+)"|slog\.Level\w+, "([a-z-]+)"|event: +"([a-z-]+)"|` +
-	`\.event, out\.message = "([a-z-]+)"`)
+	`\.event, l\.message = "([a-z-]+)"`)
 
 // TestKindsAreThoseOfTheCode: each line of the log that is an event has a kind of the list, and each kind has a line.
 func TestKindsAreThoseOfTheCode(t *testing.T) {
