@@ -134,8 +134,8 @@ const DefaultConcurrentStreams = 4096
 // default on.
 const largeWholeBytes = 64 << 10
 
-// complete fills in the defaults. All of the member's lines go through a logger that is made of the one that was given.
-func (c *Config) complete(log func(*slog.Logger) *slog.Logger) error {
+// complete fills in the defaults.
+func (c *Config) complete() error {
 	if len(c.ListenClient)+len(c.ListenPlain) == 0 {
 		return errors.New("server: no address to serve clients on")
 	}
@@ -153,7 +153,6 @@ func (c *Config) complete(log func(*slog.Logger) *slog.Logger) error {
 	c.WarnRequestDuration = cmp.Or(c.WarnRequestDuration, 300*time.Millisecond)
 	c.WatchProgressInterval = max(cmp.Or(c.WatchProgressInterval, 10*time.Minute), 100*time.Millisecond)
 	c.SnapshotStallTimeout = cmp.Or(c.SnapshotStallTimeout, 30*time.Second)
-	c.Logger = log(cmp.Or(c.Logger, slog.Default()))
 	c.Registry = cmp.Or(c.Registry, prometheus.NewRegistry())
 	c.Node.Logger = cmp.Or(c.Node.Logger, c.Logger)
 	if min(c.MaxConnections, c.MaxConnectionsPerClient, c.MaxRequestsPerClient, c.MaxRequestBytes, c.MaxTxnOps,

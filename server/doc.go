@@ -20,8 +20,12 @@
 // left of a cluster without a majority, and httpauth.go checks the user of HTTP requests. passage.go notes when a call
 // passed which stage, and slow.go logs requests that take long, tracing.go sends spans. health.go, hashcheck.go and
 // damage.go check this member, follow.go acts on changes of leader, trips.go counts round trips to the others,
-// publish.go sets this member's name, client URLs and zone in the membership, and views.go has the input of
-// internal/metrics and internal/page.
+// publish.go sets this member's name, client URLs and zone in the membership, names.go has all members' names, and
+// views.go has the input of internal/metrics and internal/page.
+//
+// events.go logs changes of the status as events, sampling.go reads the figures for internal/history, tally.go counts
+// refused logins and handshakes. report.go has this member's report of them, and gather.go gathers those of all members
+// for the dashboard. zap.go forwards the log lines of etcd's packages.
 //
 // May import: the root package, store and internal/sys.
 package server

@@ -124,9 +124,9 @@ func Start(cfg Config) (*Server, error) {
 	}
 	s.history, s.refusals = history.New(history.Boot(s.began)), newRefusals()
 	s.names.learn(cfg.Node.Members)
-	err := cfg.complete(func(l *slog.Logger) *slog.Logger {
-		return slog.New(history.NewHandler(l.Handler(), s.history, uint64(s.id), s.names.name))
-	})
+	lines := cmp.Or(cfg.Logger, slog.Default()).Handler()
+	cfg.Logger = slog.New(history.NewHandler(lines, s.history, uint64(s.id), s.names.name))
+	err := cfg.complete()
 	s.cfg, s.logger, s.timeout = cfg, cfg.Logger, cfg.RequestTimeout
 	s.events.logger = s.logger
 	s.slow = &slowRequests{logger: cfg.Logger, above: cfg.WarnRequestDuration, base: s.began}
@@ -147,6 +147,13 @@ func Start(cfg Config) (*Server, error) {
 		s.compactor.Pause()
 		s.compactor.Run()
 	}
+	s.runBackground()
+	go s.supervise()
+	return s, nil
+}
+
+// runBackground starts what runs besides the requests of clients.
+func (s *Server) runBackground() {
 	s.background.Go(s.follow)
 	for i, p := range s.publications() {
 		s.background.Go(func() {
@@ -173,8 +180,6 @@ func Start(cfg Config) (*Server, error) {
 	s.scrubbing.Go(func() { s.hashes.run(s.cfg.CompactHashCheckTime, kept, askKeptHash) })
 	fresh := func() (store.HashKV, bool, error) { return s.store.FreshHash(ctx) }
 	s.scrubbing.Go(func() { s.hashes.run(s.cfg.CorruptCheckTime, fresh, askHash) })
-	go s.supervise()
-	return s, nil
 }
 
 func closeAll(listeners []net.Listener) {
@@ -309,7 +314,7 @@ func (s *Server) supervise() {
 		s.err = s.log.Err()
 	}
 	if s.err != nil {
-		s.logger.Error("the member cannot go on", history.EventKey, "failed", "err", s.err)
+		s.logger.Error("the member cannot continue", history.EventKey, "failed", "err", s.err)
 	}
 	s.begin()
 	s.stop()
