@@ -17,7 +17,7 @@ const (
 	probeAge = 200 * time.Millisecond
 )
 
-// health is how well a member answers; the better the larger.
+// health orders members by their answers, the best last.
 type health int
 
 const (
@@ -92,7 +92,7 @@ func (c *choice) probe(ctx context.Context, urls []string) map[string]health {
 	return ranks
 }
 
-// ask asks a member. One without a leader takes its time to say that it is not ready, but says that it lives.
+// ask asks a member. /readyz of one without a leader may take longer than readyTimeout; /livez answers at once.
 func (c *choice) ask(ctx context.Context, url string) health {
 	within, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

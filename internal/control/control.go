@@ -13,7 +13,7 @@ import (
 // continues, and State shows it. An error that is not an *[Error] is the cluster's own failure.
 type Cluster interface {
 	State() State
-	// Learn takes in the present protocol, as a member says it.
+	// Learn records the present protocol, as a member reported it.
 	Learn(protocol string)
 	// Operate performs an action on a member, by its name.
 	Operate(ctx context.Context, member string, a Action) error
@@ -29,11 +29,11 @@ type Action string
 // Actions on a member.
 const (
 	Kill   Action = "kill"   // ends its process at once
-	Pause  Action = "pause"  // its process stands still
+	Pause  Action = "pause"  // suspends its process (SIGSTOP)
 	Resume Action = "resume" // ends Pause
 	Start  Action = "start"  // starts its process
-	Cut    Action = "cut"    // no other member reaches it, and it reaches none
-	Slow   Action = "slow"   // its links to other members are slow
+	Cut    Action = "cut"    // drops all messages between it and the other members
+	Slow   Action = "slow"   // makes its links to other members slow
 	Heal   Action = "heal"   // ends Cut and Slow
 )
 
@@ -45,7 +45,7 @@ type State struct {
 	Members   []Member  `json:"members"`
 	Load      LoadState `json:"load"`
 	Protocols []string  `json:"protocols"` // those to which the cluster can change
-	// Protocol is the present one, as a member said last.
+	// Protocol is the present one, as a member reported it last.
 	Protocol  string `json:"protocol"`
 	Switching string `json:"switching"`  // the protocol to which it changes now; "": none
 	LastError string `json:"last_error"` // of what continued after its request; "": none since the last request
@@ -56,7 +56,7 @@ type Member struct {
 	Name      string `json:"name"`
 	PID       int    `json:"pid"`   // 0: no process
 	State     string `json:"state"` // running, paused, dead or starting
-	Net       string `json:"net"`   // what Cut or Slow does to its links, in words; "": nothing
+	Net       string `json:"net"`   // the effect of Cut or Slow on its links, in words; "": none
 	ClientURL string `json:"client_url"`
 	// Serves: its process may answer.
 	Serves bool `json:"-"`
@@ -127,7 +127,7 @@ func (h *handler) state(w http.ResponseWriter, r *http.Request) {
 func (h *handler) control(do func(*http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		err := h.proxy.mayControl(r)
+		err := h.proxy.authorize(r)
 		if err == nil {
 			err = do(r)
 		}
@@ -146,7 +146,7 @@ func (h *handler) operate(r *http.Request) error {
 	}
 	err := h.cluster.Operate(r.Context(), name, action)
 	if err == nil {
-		h.proxy.forsake(h.cluster.State().Members)
+		h.proxy.cancelStopped(h.cluster.State().Members)
 	}
 	return err
 }

@@ -24,8 +24,8 @@ const answerTimeout = 2 * time.Second
 
 var (
 	errLate     = errors.New("the member does not answer in time")
-	errForsaken = errors.New("the member was stopped")
-	errNobody   = &Error{http.StatusServiceUnavailable, "no member answers: all are dead or paused"}
+	errStopped  = errors.New("the member was stopped")
+	errNoMember = &Error{http.StatusServiceUnavailable, "no member answers: all are dead or paused"}
 )
 
 // proxy passes requests on to a member that answers.
@@ -81,7 +81,7 @@ func serving(members []Member) (urls []string) {
 // request may be repeated, to the others.
 func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	repeatable := (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.Body == nil || r.Body == http.NoBody)
-	err := error(errNobody)
+	err := error(errNoMember)
 	urls := p.choice.among(r.Context(), serving(p.cluster.State().Members))
 	for i, base := range urls {
 		within := time.Duration(math.MaxInt64)
@@ -123,14 +123,14 @@ func (p *proxy) send(r *http.Request, base string, within time.Duration) (*http.
 	return answer, err
 }
 
-// forsake ends the requests to members that do not answer any more.
-func (p *proxy) forsake(members []Member) {
+// cancelStopped ends the requests to members that do not answer any more.
+func (p *proxy) cancelStopped(members []Member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for a := range p.progress { // any order
 		for _, m := range members {
 			if m.ClientURL == a.url && !m.Serves {
-				a.cancel(errForsaken)
+				a.cancel(errStopped)
 			}
 		}
 	}
@@ -142,13 +142,13 @@ func (p *proxy) status(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if who := r.Header.Get("Authorization"); who != "" {
-		q.Header.Set("Authorization", who)
+	if user := r.Header.Get("Authorization"); user != "" {
+		q.Header.Set("Authorization", user)
 	}
 	return p.RoundTrip(q)
 }
 
-// protocol asks a member for the protocol; "": none says it.
+// protocol asks a member for the protocol; "": no member reported it.
 func (p *proxy) protocol(r *http.Request) string {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*probeTimeout)
 	defer cancel()
@@ -166,9 +166,9 @@ func (p *proxy) protocol(r *http.Request) string {
 	return view.Protocol
 }
 
-// mayControl refuses a change if a member refuses to show the user of the request its state. Where no member answers,
-// none refuses.
-func (p *proxy) mayControl(r *http.Request) error {
+// authorize refuses a change if a member refuses to show its state to the user of the request. If no member answers,
+// the change is allowed.
+func (p *proxy) authorize(r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*probeTimeout)
 	defer cancel()
 	answer, err := p.status(r.WithContext(ctx))

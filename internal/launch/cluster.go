@@ -49,7 +49,7 @@ const (
 	Serving  EventKind = "serving"  // a member that was started again is healthy
 	Replaced EventKind = "replaced" // a member starts as the new one that was added in its place
 	Left     EventKind = "left"     // a member was removed from the cluster, which continues without it
-	Paused   EventKind = "paused"   // a member's process was stopped by Cluster.Pause
+	Paused   EventKind = "paused"   // a member's process was suspended by Cluster.Pause
 	Resumed  EventKind = "resumed"  // it runs again
 	Relinked EventKind = "relinked" // the links of a member were changed by Cluster.Relink
 	Stopping EventKind = "stopping"
@@ -222,7 +222,7 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 				return fmt.Errorf("%w%s", context.Cause(ctx), a.err)
 			}
 			delete(waits, a.from)
-			a.from.recovered()
+			a.from.recordServing()
 		}
 	}
 	if len(c.left) == len(c.members) {
@@ -297,7 +297,7 @@ func (m *member) supervise(ctx context.Context) {
 			}
 			again = time.After(pause)
 			pause = min(2*pause, longest)
-		} else if !m.gave(ctx) {
+		} else if !m.reportEnd(ctx) {
 			return
 		}
 		select {
@@ -309,8 +309,8 @@ func (m *member) supervise(ctx context.Context) {
 	}
 }
 
-// gave reports to the cluster that the member ended permanently. It returns false if ctx ends.
-func (m *member) gave(ctx context.Context) bool {
+// reportEnd reports to the cluster that the member ended permanently. It returns false if ctx ends.
+func (m *member) reportEnd(ctx context.Context) bool {
 	m.c.mu.Lock()
 	m.over = true
 	m.c.mu.Unlock()
@@ -330,12 +330,12 @@ func (m *member) live(ctx context.Context, again bool) (final bool) {
 	argv, net := m.c.command(m.Name, dir)
 	p, err := start(argv, logFile)
 	if err != nil {
-		m.ends()
+		m.recordEnd()
 		m.end(ctx, 0, logFile, "could not be started: "+err.Error(), nil)
 		return false
 	}
 	pid := p.cmd.Process.Pid
-	m.begins(p, net)
+	m.recordStart(p, net)
 	m.c.report(Event{Kind: Started, Member: m.Member, PID: pid, LogFile: logFile})
 
 	life, ended := context.WithCancel(ctx)
@@ -345,7 +345,7 @@ func (m *member) live(ctx context.Context, again bool) (final bool) {
 		helpers.Go(func() { m.reportServing(life, pid) })
 	}
 	how, final, lines := p.wait()
-	m.ends()
+	m.recordEnd()
 	ended()
 	helpers.Wait()
 	m.end(ctx, pid, logFile, how, lines)
@@ -370,7 +370,7 @@ func (m *member) stopWith(ctx, life context.Context, p *process) {
 
 func (m *member) reportServing(life context.Context, pid int) {
 	if m.waitHealthy(life) == nil {
-		m.recovered()
+		m.recordServing()
 		m.c.report(Event{Kind: Serving, Member: m.Member, PID: pid})
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// State is what a member's process does.
+// State is the state of a member's process.
 type State string
 
 // States of members.
@@ -51,11 +51,11 @@ const (
 	isStopping
 )
 
-// condition is what is known of a member's process.
+// condition is the state of a member's process as far as it is known.
 type condition struct {
 	p       *process      // nil: none
 	ended   chan struct{} // closed when p has become nil
-	told    string        // the emulation of links that it knows
+	net     string        // the emulation of links that was sent to it
 	healthy bool
 	paused  bool
 	asked   bool // Start was called and the process does not run yet
@@ -78,7 +78,7 @@ func (c *condition) state() State {
 	return IsStarting
 }
 
-// Conditions returns the members in their order, and what their processes do.
+// Conditions returns the members and the states of their processes, in the order of the members.
 func (c *Cluster) Conditions() (all []Condition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +147,7 @@ func (c *Cluster) Start(name string) error {
 	})
 }
 
-// Pause stops a member's process without its end, until Resume. It ends with the launcher nevertheless. The error is an
+// Pause suspends a member's process until Resume. A paused process ends with the launcher as well. The error is an
 // *UnknownError, a *StateError, ErrNotRunning, or the operating system's.
 func (c *Cluster) Pause(name string) error {
 	return c.signal(name, Paused, syscall.SIGSTOP, true)
@@ -175,7 +175,7 @@ func (c *Cluster) signal(name string, kind EventKind, s syscall.Signal, pause bo
 		}
 		m.paused = pause
 		e = Event{Kind: kind, Member: m.Member, PID: m.p.cmd.Process.Pid}
-		return m.tellNet()
+		return m.sendNet()
 	})
 	if e.Kind != "" {
 		c.report(e)
@@ -183,10 +183,10 @@ func (c *Cluster) signal(name string, kind EventKind, s syscall.Signal, pause bo
 	return err
 }
 
-// Relink tells all members that links are emulated by net from now on, in place of Spec.Net: those that run at once,
-// others when they are resumed or start. The data directory keeps Spec.Net. name is the member whose links change, and
-// how says it in words, both for the event. The error is an *UnknownError, a *StateError, ErrNotRunning, or of the
-// members that could not be told; a retry is safe.
+// Relink replaces Spec.Net as the emulation of links on all members: at once on those that run, on others when they are
+// resumed or start. The data directory keeps Spec.Net. name is the member whose links change, and how describes the
+// change, both for the event. The error is an *UnknownError, a *StateError, ErrNotRunning, or of the members that it
+// could not be sent to; a retry is safe.
 func (c *Cluster) Relink(name, net, how string) error {
 	var e Event
 	err := c.operate(name, func(m *member) error {
@@ -194,7 +194,7 @@ func (c *Cluster) Relink(name, net, how string) error {
 		e = Event{Kind: Relinked, Member: m.Member, How: how}
 		var errs []error
 		for _, m := range c.members {
-			errs = append(errs, m.tellNet())
+			errs = append(errs, m.sendNet())
 		}
 		return errors.Join(errs...)
 	})
@@ -204,29 +204,33 @@ func (c *Cluster) Relink(name, net, how string) error {
 	return err
 }
 
-// tellNet tells the member's process how links are emulated, if it runs and does not know. Cluster.mu is held.
-func (m *member) tellNet() error {
+// sendNet sends the emulation of links to the member's process, if it runs with another one. Cluster.mu is held.
+func (m *member) sendNet() error {
 	net := m.c.net
-	if m.p == nil || m.paused || m.told == net {
+	if m.p == nil || m.paused || m.net == net {
 		return nil
 	}
-	if err := m.p.tell(order{Net: &net}); err != nil {
-		return fmt.Errorf("%s was not told about its links: %w", m.Name, err)
+	if err := m.p.send(order{Net: &net}); err != nil {
+		return fmt.Errorf("%s does not have the new emulation of its links: %w", m.Name, err)
 	}
-	m.told = net
+	m.net = net
 	return nil
 }
 
-// begins records that a process runs, which was started with an emulation of links.
-func (m *member) begins(p *process, net string) {
+// recordStart records that a process runs, which was started with an emulation of links.
+func (m *member) recordStart(p *process, net string) {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
-	m.condition = condition{p: p, ended: make(chan struct{}), told: net, left: m.left}
-	_ = m.tellNet() // it reads as soon as it runs, and Relink can be repeated
+	m.condition = condition{p: p, ended: make(chan struct{}), net: net, left: m.left}
+	_ = m.sendNet() // it reads as soon as it runs, and Relink can be repeated
+	select {
+	case <-m.wake: // of a Start since which the member was started for another reason
+	default:
+	}
 }
 
-// ends records that none runs any more.
-func (m *member) ends() {
+// recordEnd records that none runs any more.
+func (m *member) recordEnd() {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	if m.p != nil {
@@ -235,8 +239,8 @@ func (m *member) ends() {
 	m.p, m.paused, m.healthy, m.asked = nil, false, false, false
 }
 
-// recovered records that the member serves.
-func (m *member) recovered() {
+// recordServing records that the member serves.
+func (m *member) recordServing() {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	m.healthy = m.p != nil

@@ -84,7 +84,7 @@ func TestKillAndStart(t *testing.T) {
 	require.ErrorIs(t, c.Kill(t.Context(), "m1"), ErrNotRunning)
 }
 
-// A cluster of which every member was killed on purpose waits for one to be started.
+// If Kill ended all members, the cluster waits until one is started.
 func TestAllKilled(t *testing.T) {
 	h, c := operated(t, nil)
 	for _, m := range c.Conditions() {
@@ -103,6 +103,17 @@ func TestKilledMembersRestart(t *testing.T) {
 	require.Equal(t, "m1", h.next(Serving).Member.Name)
 	becomes(t, c, "m1", IsRunning)
 	require.NoError(t, h.end())
+}
+
+// A member that is restarted on its own while Start is called does not start a second time when it ends.
+func TestStartOfAMemberThatRestarts(t *testing.T) {
+	m := &member{Member: Member{Name: "m1"}, wake: make(chan struct{}, 1)}
+	c := &Cluster{members: []*member{m}, phase: isReady}
+	m.c = c
+	require.NoError(t, c.Start("m1"))
+	require.Len(t, m.wake, 1)
+	m.recordStart(&process{}, "")
+	require.Empty(t, m.wake)
 }
 
 func TestPauseAndResume(t *testing.T) {
@@ -129,7 +140,7 @@ func TestPauseAndResume(t *testing.T) {
 	require.True(t, gone(left))
 }
 
-// Members know how links are emulated, also those that were paused or dead when it changed.
+// All members have a new emulation of links, also those that were paused or dead when it changed.
 func TestRelink(t *testing.T) {
 	h, c := operated(t, func(o *Options) { o.Spec.Net = "latency=1ms" })
 	require.NoError(t, c.Pause("m2"))
@@ -150,18 +161,18 @@ func TestRelink(t *testing.T) {
 }
 
 // A process that does not read delays its launcher for a bounded time.
-func TestTellOfAProcessThatDoesNotRead(t *testing.T) {
+func TestOrderToAProcessThatDoesNotRead(t *testing.T) {
 	theirs, ours, err := os.Pipe()
 	require.NoError(t, err)
 	defer theirs.Close()
 	p := &process{alive: ours}
 	long := strings.Repeat("x", 1<<20)
-	require.ErrorIs(t, p.tell(order{Net: &long}), os.ErrDeadlineExceeded)
+	require.ErrorIs(t, p.send(order{Net: &long}), os.ErrDeadlineExceeded)
 	require.NoError(t, ours.Close())
-	require.NoError(t, p.tell(order{Net: &long}))
+	require.NoError(t, p.send(order{Net: &long}))
 }
 
-// What a member wrote last is text, whatever it wrote.
+// The tail of a member's log is text, also if the member wrote other bytes.
 func TestTailIsText(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log")
 	require.NoError(t, os.WriteFile(name, []byte("fine: é\tx\n\x1b[31mred\x07 \xff\x00\n"), 0o600))

@@ -23,8 +23,8 @@ type order struct {
 	Net *string `json:"net,omitempty"` // how links are emulated from now on
 }
 
-// WatchParent calls ended when the launcher that started this process has ended, and net (may be nil) when it says how
-// links are emulated from now on. It does nothing in a process that no launcher started.
+// WatchParent calls ended when the launcher that started this process has ended, and net (may be nil) with each new
+// emulation of links that the launcher sends. It does nothing in a process that no launcher started.
 func WatchParent(ended func(), net func(spec string)) {
 	fd, err := strconv.Atoi(os.Getenv(parentVariable))
 	if err != nil || fd < 3 {
@@ -43,7 +43,7 @@ func WatchParent(ended func(), net func(spec string)) {
 				net(*o.Net)
 			}
 		}
-		io.Copy(io.Discard, pipe) // after its end, or what this program does not understand
+		io.Copy(io.Discard, pipe) // after an order that this program does not understand, until the end
 		ended()
 	}()
 }
@@ -120,16 +120,16 @@ func (p *process) signal(s os.Signal) error {
 	return nil
 }
 
-// tellTimeout bounds the time for which a process that does not read delays its launcher.
-const tellTimeout = time.Second
+// sendTimeout bounds the time for which a process that does not read delays its launcher.
+const sendTimeout = time.Second
 
-// tell sends an order to the process. It is no error if the process has ended.
-func (p *process) tell(o order) error {
+// send sends an order to the process. It is no error if the process has ended.
+func (p *process) send(o order) error {
 	line, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
-	_ = p.alive.SetWriteDeadline(time.Now().Add(tellTimeout)) // fails only if the pipe is closed, as Write does
+	_ = p.alive.SetWriteDeadline(time.Now().Add(sendTimeout)) // fails only if the pipe is closed, as Write does
 	_, err = p.alive.Write(append(line, '\n'))
 	if errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE) {
 		return nil
@@ -175,7 +175,7 @@ func (p *process) tail(n int) []string {
 	return lines
 }
 
-// printable is a line with escapes in place of what a terminal would not show as text.
+// printable returns a line with escapes in place of bytes that a terminal would not show as text.
 func printable(line string) string {
 	var b strings.Builder
 	for len(line) > 0 {
