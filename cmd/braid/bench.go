@@ -27,7 +27,8 @@ func init() { commands = append(commands, newBenchCommand) }
 func newBenchCommand() *cobra.Command {
 	return group("bench", "measure the log and the server, and their peers",
 		newBenchLogCommand(), newBenchKVCommand(), newBenchWatchCommand(), newBenchKubernetesCommand(),
-		newBenchDefragCommand(), newBenchSwitchCommand(), newBenchPaperCommand(), newPaperMemberCommand(), newMapKVCommand())
+		newBenchDefragCommand(), newBenchSwitchCommand(), newBenchPaperCommand(), newPaperMemberCommand(),
+		newMapKVCommand())
 }
 
 // benchLogFlags are the flags of braid bench log.

@@ -18,16 +18,17 @@ import (
 func TestLinesHaveTheirPriorityInTheJournal(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		sent := map[string]journal.Priority{}
-		j := &journalWriter{otherwise: io.Discard, send: func(line string, p journal.Priority, f map[string]string) error {
+		send := func(line string, p journal.Priority, fields map[string]string) error {
 			require.NotContains(t, line, "\n")
-			require.Equal(t, "braid", f["SYSLOG_IDENTIFIER"])
+			require.Equal(t, "braid", fields["SYSLOG_IDENTIFIER"])
 			for _, word := range []string{"first", "second", "third", "fourth", "fifth", "sixth"} {
 				if strings.Contains(line, word) {
 					sent[word] = p
 				}
 			}
 			return nil
-		}}
+		}
+		j := &journalWriter{otherwise: io.Discard, send: send}
 		s := &settings.Settings{Output: settings.Output{LogLevel: "debug", LogFormat: format}}
 		logger := newLogger(s, j)
 		etcds := server.ZapLogger(logger)
@@ -37,9 +38,10 @@ func TestLinesHaveTheirPriorityInTheJournal(t *testing.T) {
 		logger.Error("fourth")
 		etcds.Warn("fifth")
 		etcds.Error("sixth")
-		require.Equal(t, map[string]journal.Priority{"first": journal.PriDebug, "second": journal.PriInfo,
-			"third": journal.PriWarning, "fourth": journal.PriErr, "fifth": journal.PriWarning, "sixth": journal.PriErr},
-			sent, format)
+		require.Equal(t, map[string]journal.Priority{
+			"first": journal.PriDebug, "second": journal.PriInfo, "third": journal.PriWarning,
+			"fourth": journal.PriErr, "fifth": journal.PriWarning, "sixth": journal.PriErr,
+		}, sent, format)
 	}
 }
 

@@ -91,8 +91,8 @@ func serve(ctx context.Context, s *settings.Settings, log io.Writer) error {
 		logger.Warn(line)
 	}
 	if s.UnsafeNoFsync {
-		logger.Warn("--unsafe-no-fsync: nothing is durable. If this machine or its power fails, acknowledged writes are " +
-			"lost, and this member may not start again")
+		logger.Warn("--unsafe-no-fsync: nothing is durable. If this machine or its power fails, acknowledged writes " +
+			"are lost, and this member may not start again")
 	}
 	config, err := serverConfig(ctx, s, logger)
 	if err != nil {
@@ -126,8 +126,8 @@ func serve(ctx context.Context, s *settings.Settings, log io.Writer) error {
 	}
 }
 
-// newestNet calls stop when the launcher ends, if there is one. The channel has the last emulation of links that the
-// launcher wants.
+// newestNet calls stop when the launcher ends, if there is one. The channel has the newest emulation of links that the
+// launcher has sent.
 func newestNet(stop func()) <-chan string {
 	links := make(chan string, 1)
 	launch.WatchParent(stop, func(net string) {

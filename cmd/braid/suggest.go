@@ -32,7 +32,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usageError{fmt.Errorf("%w; did you mean --%s?", err, best)}
 }
 
-// explain is the text of an error, with what to do about it where the library that made it does not say so.
+// explain returns the text of an error, with a remedy if the library that made it names none.
 func explain(err error) string {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
@@ -47,12 +47,12 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// wholeNumber reports whether a flag is one.
+// wholeNumber reports whether a flag is a whole number.
 func wholeNumber(f *pflag.Flag) bool {
 	return strings.HasPrefix(f.Value.Type(), "int") || strings.HasPrefix(f.Value.Type(), "uint")
 }
 
-// sizeOf is a size with a unit in bytes: 8GiB, or 8GB in powers of 1000.
+// sizeOf parses a size with a unit, as 8GiB, or 8GB in powers of 1000, and returns it in bytes.
 func sizeOf(text string) (bytes int64, ok bool) {
 	digits := strings.TrimRight(text, "kmgtibKMGTIB")
 	number, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)

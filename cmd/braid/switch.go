@@ -123,8 +123,8 @@ func (f *adminFlags) switchTo(cmd *cobra.Command, to braid.Switch, quiet bool) (
 	return p, err
 }
 
-// changeProtocol makes the change. It calls tell with what a member is about to do.
-func (f *adminFlags) changeProtocol(ctx context.Context, to braid.Switch, tell func(*braid.SwitchPlan)) (
+// changeProtocol makes the change. It calls report with the plan of each attempt before the attempt.
+func (f *adminFlags) changeProtocol(ctx context.Context, to braid.Switch, report func(*braid.SwitchPlan)) (
 	p braid.Profile, err error,
 ) {
 	err = f.call(ctx, func(ctx context.Context, member grpc.ClientConnInterface) error {
@@ -134,7 +134,7 @@ func (f *adminFlags) changeProtocol(ctx context.Context, to braid.Switch, tell f
 			return err
 		}
 		if err == nil {
-			tell(&plan)
+			report(&plan)
 		}
 		p, err = server.Switch(ctx, member, to)
 		return err

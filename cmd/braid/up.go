@@ -102,8 +102,8 @@ func (f *upFlags) flags(fl *pflag.FlagSet) {
 	fl.AddFlagSet(f.logFlags)
 	fl.StringVar(&f.data, "data", "braid-data", "data directory")
 	fl.IntVar(&f.basePort, "base-port", 2379, "client port of the first member, 0: any free ports")
-	fl.IntVar(&f.dashPort, "dash-port", 0, "port of the dashboard, 0: any free one (default --base-port + 9 if that is "+
-		"free, else any free one)")
+	fl.IntVar(&f.dashPort, "dash-port", 0, "port of the dashboard, 0: any free one (default --base-port + 9 if that "+
+		"is free, else any free one)")
 	fl.StringVar(&f.restoreFile, "restore", "", "start a new cluster with the keys of this snapshot file")
 	f.imports.flags(fl)
 	fl.BoolVar(&f.restart, "restart", false, "restart members that crash")

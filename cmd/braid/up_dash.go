@@ -25,12 +25,12 @@ const dashOffset = 9
 // free, or any free one.
 func (f *upFlags) listenDash(m *launch.Manifest, given bool) (net.Listener, error) {
 	listen := func(port int) (net.Listener, error) {
-		return net.Listen("tcp", net.JoinHostPort(dashHost, strconv.Itoa(port)))
+		return ports.Listen("tcp", net.JoinHostPort(dashHost, strconv.Itoa(port)), false)
 	}
 	if given {
 		l, err := listen(f.dashPort)
 		if err != nil {
-			return nil, fmt.Errorf("--dash-port: %w", ports.Explain(err))
+			return nil, fmt.Errorf("--dash-port: %w", err)
 		}
 		return l, nil
 	}

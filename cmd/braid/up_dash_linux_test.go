@@ -163,7 +163,7 @@ func TestDashboardCutsAndSlowsLinks(t *testing.T) {
 
 	leader = d.leader()
 	d.post("up/members/"+leader+"/slow", "")
-	require.Equal(t, "links are 100ms slower each way", memberOf(d.state(), leader).Net)
+	require.Equal(t, "slowed down by 100ms each way", memberOf(d.state(), leader).Net)
 	d.writes("slow", "")
 	for _, action := range []string{"heal", "heal"} {
 		d.post("up/members/"+leader+"/"+action, "")
@@ -231,7 +231,7 @@ func TestDashboardWithAuth(t *testing.T) {
 	})
 }
 
-// Paused members end with braid up, however it ends.
+// Paused members end with braid up, also if it is killed.
 func TestPausedMembersLeaveNoProcess(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*dashed){

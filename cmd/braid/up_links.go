@@ -14,8 +14,7 @@ import (
 // slowBy is what control.Slow adds to the latency of each link of a member, each way.
 const slowBy = 100 * time.Millisecond
 
-// links is how the links of a cluster are emulated: as by --net, except those of some members. It never
-// changes.
+// links is the emulation of a cluster's links: that of --net, with the changes of some members. It is immutable.
 type links struct {
 	base    string // by --net
 	parsed  netspec.Spec
@@ -23,7 +22,7 @@ type links struct {
 	changed map[string]control.Action // Cut or Slow
 }
 
-// with is the links after an action on a member.
+// with returns the links after an action on a member.
 func (l *links) with(member string, a control.Action) *links {
 	out := *l
 	out.changed = maps.Clone(l.changed)
@@ -33,7 +32,7 @@ func (l *links) with(member string, a control.Action) *links {
 	return &out
 }
 
-// spec is what netspec.Parse reads.
+// spec returns the links in the form that netspec.Parse reads.
 func (l *links) spec() string {
 	if len(l.changed) == 0 {
 		return l.base
@@ -59,29 +58,26 @@ func (l *links) spec() string {
 	return strings.Join(parts, ";")
 }
 
-// words says what an action did to the links of a member; "": nothing.
+// words describes the change of the links of a member; "": none.
 func (l *links) words(member string) string {
 	switch l.changed[member] {
 	case control.Cut:
 		return "cut off from the other members"
 	case control.Slow:
-		return fmt.Sprintf("links are %s slower each way", slowBy)
+		return fmt.Sprintf("slowed down by %s each way", slowBy)
 	}
 	return ""
 }
 
-// event says of a member what its links are now.
+// event is words as a sentence about the member.
 func (l *links) event(member string) string {
-	switch l.changed[member] {
-	case control.Cut:
-		return "is cut off from the other members"
-	case control.Slow:
-		return fmt.Sprintf("has links that are %s slower each way", slowBy)
+	if words := l.words(member); words != "" {
+		return "is " + words
 	}
 	return "has its links back"
 }
 
-// newLinks is how links are emulated when a cluster begins.
+// newLinks returns the links of a cluster that begins.
 func newLinks(m *launch.Manifest) *links {
 	l := &links{base: m.Net, changed: map[string]control.Action{}}
 	l.parsed, _ = netspec.Parse(m.Net) // up has validated it

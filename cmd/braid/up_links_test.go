@@ -33,7 +33,7 @@ func TestLinksOfMembers(t *testing.T) {
 		require.True(t, link(cut, way[0], way[1]).Cut(), way)
 	}
 	require.Equal(t, 105*ms, link(cut, "m1", "m3").Latency)
-	require.Equal(t, []string{"links are 100ms slower each way", "cut off from the other members", ""},
+	require.Equal(t, []string{"slowed down by 100ms each way", "cut off from the other members", ""},
 		[]string{cut.words("m1"), cut.words("m2"), cut.words("m3")})
 
 	// The last action on a member counts.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -40,13 +41,13 @@ type upLoad struct {
 	reads   float64
 }
 
-// loadConfig is a load on some members.
+// loadConfig returns the configuration of a load on some members.
 func loadConfig(endpoints []string, l control.LoadSpec) (c bench.KVConfig, err error) {
 	switch {
 	case l.Clients < 1 || l.Clients > maxLoadClients:
-		err = badLoad("clients are 1 to 1000")
+		err = badLoad(fmt.Sprintf("clients are 1 to %d", maxLoadClients))
 	case l.ValueBytes < 1 || l.ValueBytes > maxLoadValue:
-		err = badLoad("a value has 1 to 1048576 bytes")
+		err = badLoad(fmt.Sprintf("a value has 1 to %d bytes", maxLoadValue))
 	case !(l.Reads >= 0 && l.Reads <= 1):
 		err = badLoad("reads are a share, 0 to 1")
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +18,9 @@ import (
 
 // switchTimeout bounds a change of the protocol that the dashboard began.
 const switchTimeout = time.Minute
+
+// killTimeout bounds the wait for the end of a process that was killed.
+const killTimeout = 5 * time.Second
 
 // operator operates a local cluster for its dashboard. It implements [control.Cluster].
 type operator struct {
@@ -85,8 +87,7 @@ func (o *operator) Learn(protocol string) {
 // Operate implements [control.Cluster].
 func (o *operator) Operate(ctx context.Context, member string, a control.Action) error {
 	o.fail(nil)
-	const patience = 5 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
 	var err error
 	switch a {
@@ -111,8 +112,8 @@ func (o *operator) relink(member string, a control.Action) error {
 	o.mu.Lock()
 	change := o.links.with(member, a)
 	o.mu.Unlock()
-	err := o.c.Relink(member, change.spec(), change.event(member))
-	if operationError(err) == err { // some members know it now, if not all
+	err := operationError(o.c.Relink(member, change.spec(), change.event(member)))
+	if !errors.As(err, new(*control.Error)) { // some members have the change now, if not all
 		o.mu.Lock()
 		o.links = change
 		o.mu.Unlock()
@@ -133,7 +134,7 @@ func operationError(err error) error {
 	return err
 }
 
-// fail records the error of what continued after its request; nil: there is a new request.
+// fail records the error of an operation that continued after its request; nil: there is a new request.
 func (o *operator) fail(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -165,8 +166,6 @@ func (o *operator) Switch(protocol, token string) error {
 		return &control.Error{Status: http.StatusConflict, Text: "the protocol changes to " + o.switching + " already"}
 	case len(endpoints) == 0:
 		return &control.Error{Status: http.StatusConflict, Text: "no member runs"}
-	case !slices.Contains(registry.Serving(), protocol):
-		return &control.Error{Status: http.StatusBadRequest, Text: "there is no protocol " + protocol}
 	}
 	o.switching, o.lastError = protocol, ""
 	o.work.Go(func() {
