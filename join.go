@@ -100,12 +100,12 @@ func (o *Options) follow(found *Running) error {
 		return nil
 	}
 	name, v, err := o.chosen()
-	free := o.unnamed()
+	unnamed := o.unnamed()
 	if found.Kind.IsZero() {
-		o.Protocol = named{name, common.Instances.Set(v, found.Begun), err, free}
+		o.Protocol = named{name, common.Instances.Set(v, found.Begun), err, unnamed}
 		return nil
 	}
-	o.Protocol = joining{named{name, v, err, free}, replica.Born{Kind: found.Kind, Instances: found.Begun,
+	o.Protocol = joining{named{name, v, err, unnamed}, replica.Born{Kind: found.Kind, Instances: found.Begun,
 		Sealed: found.Sealed}}
 	return nil
 }

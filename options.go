@@ -60,8 +60,8 @@ type Options struct {
 	// LeaseReads answers reads without a round trip, by clocks of bounded drift. See [Node.Tune].
 	// https://github.com/braidlog/braid/blob/main/docs/internals/raft.md says what clocks are assumed to do.
 	LeaseReads bool `setting:"lease-reads"`
-	// Fit says what the leader does when another protocol, setting or leader would fit the load better: off, advise (the
-	// default) or on. See [Node.Tune].
+	// Fit says what the leader does when another protocol, setting or leader would fit the load better: off, advise
+	// (the default) or on. See [Node.Tune].
 	Fit FitMode `setting:"fit"`
 
 	Limits     Limits     // bounds of memory, disk and time
@@ -115,8 +115,8 @@ type Experiment struct {
 	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
 	PipelineDepth    int  // frames and batches in progress; default adaptive
 	// The times of a fitter (https://github.com/braidlog/braid/blob/main/docs/using/fit.md): for how long a gain lasts
-	// before the change is made, how long is waited after a change, and for how long a change that was taken back is not
-	// tried again, the first time. 0: 10 s, 30 s and 10 min.
+	// before the change is made, how long is waited after a change, and for how long a change that was taken back is
+	// not tried again, the first time. 0: 10 s, 30 s and 10 min.
 	FitLasts, FitWaits, FitAvoids time.Duration
 	// Net emulates links, as the flag --net of the program braid
 	// (https://github.com/braidlog/braid/blob/main/docs/using/operations.md). It finds members by the names that they
@@ -236,7 +236,8 @@ func (o *Options) ofLog(given *registry.Choice) (registry.Choice, error) {
 	other := !kind.IsZero() && kind != flags && !kind.Shares(flags, guess.Core)
 	switch {
 	case err == nil && other && !born.Sealed && !o.unnamed():
-		return *given, badOption("Protocol", "is %s, and the cluster that this member is to join has a log of %s", flags, kind)
+		return *given, badOption("Protocol", "is %s, and the cluster that this member is to join has a log of %s",
+			flags, kind)
 	case err == nil && (born.Sealed || other):
 		fixed := map[string]string{quorum.Setting.Name: born.Quorums, "epochs": born.Epochs}
 		return given.Began(kind.Core, kind.Order, born.Instances, fixed)

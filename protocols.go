@@ -100,18 +100,15 @@ func Protocols() []string { return registry.Names() }
 //	braid.Named("niagara", "instances=8", "placement=code") // as braid.Niagara{Instances: 8, Coded: &braid.CRaft{}}
 func Named(name string, settings ...string) Protocol {
 	v, err := setting.Parse(settings...)
-	return named{cmp.Or(name, defaultProtocol), v, err, name == ""}
+	return named{cmp.Or(name, registry.Default), v, err, name == ""}
 }
-
-// defaultProtocol is the name of the protocol of a new log whose options name none.
-const defaultProtocol = "raft"
 
 // named is what [Named] returns.
 type named struct {
 	name   string
 	values setting.Values
 	err    error // what Parse returned
-	free   bool  // no name was given
+	empty  bool  // no name was given
 }
 
 // unnamed reports whether the options leave the protocol to the log.
@@ -120,9 +117,9 @@ func (o *Options) unnamed() bool {
 	case nil:
 		return true
 	case named:
-		return p.free
+		return p.empty
 	case joining:
-		return p.free
+		return p.empty
 	}
 	return false
 }

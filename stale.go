@@ -9,7 +9,7 @@ import (
 )
 
 // freshness is how recent the state of this member certainly is. All times are of sys.Steady, so nothing is assumed
-// about the clocks of others, and the time in which the host sleeps counts where the system tells it.
+// about the clocks of others, and the time in which the host sleeps counts where the system reports it.
 type freshness struct {
 	// plain and barrier are when the latest reads with ReadOptions.Stale that were confirmed began, without and with
 	// ReadOptions.Barrier; nil: none was.

@@ -79,7 +79,8 @@ func linkStats(s *replica.LinkStats, trips []fit.Trip) LinkStats {
 	for i := range s.Peers {
 		p := &s.Peers[i]
 		out.Peers[i] = PeerStats{
-			ID: MemberID(p.ID), Connected: p.Connected, Since: p.Since, Heard: p.Heard, BytesIn: p.BytesIn, BytesOut: p.BytesOut,
+			ID: MemberID(p.ID), Connected: p.Connected, Since: p.Since, Heard: p.Heard,
+			BytesIn: p.BytesIn, BytesOut: p.BytesOut,
 			FramesIn: p.FramesIn, FramesOut: p.FramesOut, QueueBytes: p.QueueBytes,
 			Drops: p.Drops, Connects: p.Connects, Breaks: p.Breaks, Failures: p.Failures,
 			LastError: p.LastError, Addrs: p.Addrs,
@@ -131,8 +132,8 @@ type DiskStats struct {
 type StageStats struct {
 	// Queue is until the first command's batch was given to the protocol, Replicate from then until it was committed,
 	// Order until the state machine began with it, and Apply until it returned. Append is from when something was to be
-	// written to the log until it was on disk, also what other members proposed. It is a part of Replicate if this member
-	// leads.
+	// written to the log until it was on disk, also what other members proposed. It is a part of Replicate if this
+	// member leads.
 	Queue, Append, Replicate, Order, Apply Latency
 	// ReadQueue is until the protocol was asked up to where the state must be applied, ReadConfirm until that was known
 	// of all instances, ReadWait until this member had applied so far.

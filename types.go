@@ -166,15 +166,15 @@ type BodyKeeper = body.BodyKeeper
 // Birth names the state with which it began: the same name for the same state, such as a digest; "": an empty one.
 type Born = cluster.Born
 
-// Versioned is a [DurableStateMachine] whose commands have versions. There is no link between a member whose state had
-// a command of a version and a member that does not know the version, because their states would differ. All members
-// must know a version before the first command of it is proposed: [Node.Ask] can ask them.
+// Versioned is a [DurableStateMachine] whose commands have versions. There is no link between a member that applied a
+// command of a version and a member that does not know the version, because their states would differ. All members must
+// know a version before the first command of it is proposed: [Node.Ask] can ask them.
 //
 //	StateVersion() (needed, known uint8)
 //
-// StateVersion returns the newest version of which the state had commands, and the newest that this program knows: 0 to
-// 3. Programs without the method know 0. The first may grow, and never becomes less. It is called concurrently with
-// all other methods.
+// StateVersion returns the newest version among the commands that were applied, and the newest that this program knows:
+// 0 to 3. Programs without the method know 0. The first may grow and never decreases; it includes the version of a
+// command before the command is answered. StateVersion is called concurrently with all other methods.
 type Versioned = member.Versioned
 
 // BodyRef names the body of a command that was applied, for [Node.Body] and [Node.ReleaseBody]. It is comparable, and

@@ -12,7 +12,9 @@ import (
 // one that joins.
 func TestMembersWithoutAProtocol(t *testing.T) {
 	t.Parallel()
-	for _, began := range []braid.Protocol{braid.LCR{}, braid.MultiPaxos{}, braid.MultiPaxos{Quorums: "3/1"}, braid.ISS{}} {
+	for _, began := range []braid.Protocol{
+		braid.LCR{}, braid.MultiPaxos{}, braid.MultiPaxos{Quorums: "3/1"}, braid.ISS{},
+	} {
 		name := braid.NameOf(began)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -27,7 +29,7 @@ func TestMembersWithoutAProtocol(t *testing.T) {
 				require.Equal(t, name, c.nodes[3].Status().Protocol)
 			}
 			if p, fixed := began.(braid.MultiPaxos); fixed && p.Quorums != "" {
-				return // a member that joins must be told them
+				return // a member that joins must be given them
 			}
 			joiner := braid.Member{ID: 4, PeerURLs: []string{freeURL(t)}}
 			c.dirs[4] = t.TempDir()

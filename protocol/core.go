@@ -1,9 +1,6 @@
 package protocol
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Core is one instance of a protocol on one member: a pure state machine. The same inputs at the same times always
 // have the same effects. A Core is not safe for concurrent use; its owner feeds it from one loop.
@@ -256,8 +253,8 @@ type Effects struct {
 	// Diverged: another member's log differs from this one where both are decided. They are two logs, or one of them is
 	// not the decided one: the member stops.
 	Diverged *DivergedError
-	// Unusable is a [*ProfileError]: a profile became active that this program does not know or does not allow. The core
-	// has not used it, and takes no further input: the member stops.
+	// Unusable is a [*ProfileError]: a profile became active that this program does not know or does not allow. The
+	// core has not used it, and takes no further input: the member stops.
 	Unusable error
 	// Changed indicates that leader, role, term or configuration changed, or that a new leader truncated the log and
 	// will replace the entries later.
@@ -434,7 +431,7 @@ type Status struct {
 	Self     MemberID
 	Role     Role
 	Term     Term
-	// Ballot: the term is a ballot, which has the slot of the member that leads by it in its low byte; see BallotText.
+	// Ballot: the term is a ballot; see Term.BallotText.
 	Ballot bool
 	Leader MemberID // 0: none known
 	// Routes are the destinations of proposals, by path. nil: the leader takes all of them, in its term.
@@ -482,13 +479,12 @@ type Status struct {
 	Epoch *EpochStatus
 }
 
-// BallotText is the term as ballots are written, NUMBER.SLOT: the number of ballots that were taken one after the
-// other, and the slot of the member that leads by it. It is "" if the term is no ballot.
+// BallotText returns the term as Term.BallotText does; "" if it is no ballot.
 func (s *Status) BallotText() string {
 	if !s.Ballot {
 		return ""
 	}
-	return fmt.Sprintf("%d.%d", s.Term>>8, s.Term&0xff)
+	return s.Term.BallotText()
 }
 
 // SealState is what a seal has stopped on a core, see [Sealed].

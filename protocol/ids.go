@@ -1,9 +1,16 @@
 package protocol
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Term numbers the terms of leaders in one instance; at most one leader per term.
 type Term uint64
+
+// BallotText returns the term as ballots are written, NUMBER.SLOT. The low byte of a ballot is the slot of the member
+// that leads by it; the number above grows with each ballot.
+func (t Term) BallotText() string { return fmt.Sprintf("%d.%d", uint64(t)>>8, uint64(t)&0xff) }
 
 // Index numbers the entries of one instance's log, from 1. 0 is "before the first".
 type Index uint64

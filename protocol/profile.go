@@ -36,7 +36,7 @@ func (p *Profile) Equal(o *Profile) bool {
 	return p.Version == o.Version && p.Core == o.Core && p.Values == o.Values
 }
 
-// Differences says for people how the values differ from those of the profile before; see [setting.Differences].
+// Differences describes how the values differ from those of the profile before; see [setting.Differences].
 func (p *Profile) Differences(before *Profile) string {
 	return setting.Differences(before.Values, p.Values)
 }

@@ -41,16 +41,16 @@ type Born struct {
 	Kind member.LogKind
 	// Instances is with how many merged instances it began; 0: it is not merged.
 	Instances int
-	// Sealed: the log may have a seal. Then flags say nothing of it, whatever core they are for. Epochs and Quorums
-	// are those with which it began, as in [Owner], if flags may be of another core; "": they are not known.
+	// Sealed: the log may have a seal, so flags of any core are ignored. Epochs and Quorums are those with which it
+	// began, as in [Owner], if flags may be of another core; "": they are not known.
 	Sealed          bool
 	Epochs, Quorums string
 }
 
 // BornAs returns how the log in a directory began, if the flags of a member do not count: they name another kind of the
-// same core, and the log has a profile; the log may have a seal; or any is set, so that flags may be of another core.
-// Else the result is zero. It only reads.
-func BornAs(fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess, any bool) (b Born, err error) {
+// same core, and the log has a profile; the log may have a seal; or unnamed is set: the flags name no protocol. Else
+// the result is zero. It only reads.
+func BornAs(fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess, unnamed bool) (b Born, err error) {
 	id, err := parseIdentity(fs, dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return b, nil
@@ -66,7 +66,7 @@ func BornAs(fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess, any
 	case id.Kind == flags || !Founded(fs, dir):
 		return b, nil
 	case !id.Kind.Shares(flags, g.Core):
-		if any {
+		if unnamed {
 			b = id.born(false)
 		}
 		return b, nil
@@ -77,7 +77,7 @@ func BornAs(fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess, any
 	return Born{Kind: id.Kind, Instances: id.Begun}, nil
 }
 
-// born is how the log began, for flags that may be of another core.
+// born returns how the log began, for flags that may be of another core.
 func (id *identity) born(sealed bool) Born {
 	return Born{Kind: id.Kind, Instances: id.Begun, Sealed: sealed, Epochs: id.Epochs,
 		Quorums: cmp.Or(id.Quorums, majority)}

@@ -214,7 +214,8 @@ func TestPackagesStayInTheirFolders(t *testing.T) {
 func TestDirectoriesAreMadeInOnePlace(t *testing.T) {
 	r := source(t)
 	for _, f := range r.files {
-		if f.isTest() || f.in("internal/durable", "internal/vfs", "internal/simcover", "internal/sim", "bench", "test") ||
+		if f.isTest() ||
+			f.in("internal/durable", "internal/vfs", "internal/simcover", "internal/sim", "bench", "test") ||
 			strings.HasPrefix(f.path, "cmd/braid/bench") {
 			continue
 		}

@@ -96,11 +96,11 @@ func Restore(sm StateMachine, state io.Reader) error {
 	return err
 }
 
-// Versioned is a [DurableStateMachine] whose commands have versions. There is no link between a member whose state had
-// a command of a version and a member that does not know the version: its state would differ.
+// Versioned is a [DurableStateMachine] whose commands have versions. There is no link between a member that applied a
+// command of a version and a member that does not know the version: its state would differ.
 type Versioned interface {
-	// StateVersion returns the newest version of which the state had commands, and the newest that this program knows:
-	// 0 to 3. The first may grow, and never becomes less; it is known before such a command is answered. It is called
-	// concurrently with everything else.
+	// StateVersion returns the newest version among the commands that were applied, and the newest that this program
+	// knows: 0 to 3. The first may grow and never decreases; it includes the version of a command before the command is
+	// answered. StateVersion is called concurrently with all other methods.
 	StateVersion() (needed, known uint8)
 }

@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// Listen is net.Listen for TCP and sockets of Unix. An error about a taken port is a [BusyError]. If shared, other
+// Listen is net.Listen for TCP and sockets of Unix. An error about a port in use is a [BusyError]. If shared, other
 // processes may listen on the same TCP port, if they ask for that, too; the system distributes connections among them.
 func Listen(network, addr string, shared bool) (net.Listener, error) {
 	var config net.ListenConfig

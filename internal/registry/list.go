@@ -23,10 +23,13 @@ var (
 	moving   = []protocol.Leaders{protocol.LeadersBegin}
 )
 
+// Default is the name of the protocol of a new log if none is named.
+const Default = "raft"
+
 // list has the protocols in the order in which help and errors name them.
 var list = []*Protocol{
 	{
-		Name: "raft", Does: "one leader, whole copies", Core: &raft.Info,
+		Name: Default, Does: "one leader, whole copies", Core: &raft.Info,
 		Orders:     []order.Kind{order.KindSingle, order.KindNiagara},
 		Placements: []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode},
 		Leaders:    anywhere,

@@ -112,8 +112,8 @@ func (o *Options) identity() []byte {
 type Born = datadir.Born
 
 // BornAs is [datadir.BornAs].
-func BornAs(fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess, any bool) (Born, error) {
-	return datadir.BornAs(fs, dir, flags, g, any)
+func BornAs(fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess, unnamed bool) (Born, error) {
+	return datadir.BornAs(fs, dir, flags, g, unnamed)
 }
 
 // CheckDir returns why Open would refuse the member's directory before it changes anything; nil: it would not, or there

@@ -23,9 +23,6 @@ const (
 	LeadersSpread   = string(protocol.LeadersSpread)
 )
 
-// defaultProtocol is the protocol of a command line without one.
-const defaultProtocol = "raft"
-
 // Log configures a cluster's log. Sizes are in bytes.
 type Log struct {
 	Protocol string
@@ -47,7 +44,7 @@ var Layout = setting.Table{Rows: []setting.Any{common.Placement, common.Instance
 
 // Flags registers the flags; parsing them fills in l.
 func (l *Log) Flags(f *pflag.FlagSet) {
-	f.StringVar(&l.Protocol, "protocol", defaultProtocol, "protocol of the log: "+served())
+	f.StringVar(&l.Protocol, "protocol", registry.Default, "protocol of the log: "+served())
 	CommonFlags(f, Layout, &l.Values)
 	OwnFlags(f, registry.ServerSettings(), registry.ServersHaving, false, &l.Values)
 	f.IntVar(&l.LargeValueBytes, "large-value-bytes", 0, "size in bytes from which on values are kept outside of the "+

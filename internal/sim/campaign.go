@@ -60,12 +60,12 @@ type Summary struct {
 	Events     count.Counts  `json:"events"`
 	RunsPerS   float64       `json:"runs_per_s"`
 	Failed     []Failure     `json:"failed"`
-	// Hash is equal for equal runs of the same seeds, in whatever order they end. A change that only moves code does not
-	// change it.
+	// Hash is equal for equal runs of the same seeds, in whatever order they end. A change that only moves code does
+	// not change it.
 	Hash uint64 `json:"hash,string"`
 }
 
-// Described is a name that a flag takes, and what it stands for.
+// Described is a name that a flag takes, and its meaning.
 type Described struct{ Name, Does string }
 
 // FaultKinds lists the kinds of faults.
@@ -116,7 +116,8 @@ func (c *Campaign) Validate() error {
 	}
 	for _, f := range c.Without {
 		if f != linkFaults && !slices.Contains(fault.Names(), f) {
-			return &fault.OptionError{Detail: fmt.Sprintf("fault %q is not known; there are: %v and %s", f, fault.Names(), linkFaults)}
+			return &fault.OptionError{Detail: fmt.Sprintf("fault %q is not known; there are: %v and %s",
+				f, fault.Names(), linkFaults)}
 		}
 	}
 	return nil

@@ -71,8 +71,8 @@ func benchmarkPut(b *testing.B, o Options, batch int, read bool) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "puts/s")
 }
 
-// BenchmarkCountOfKeys sets a quota of a prefix with a million keys of 10 bytes and counts them, as many steps as that
-// takes: ms/step is how long nothing else is applied, worst-ms of the longest step.
+// BenchmarkCountOfKeys sets a quota of a prefix with a million keys of 10 bytes and counts them in steps. ms/step is
+// the mean time of a step, in which nothing else is applied, worst-ms that of the longest one.
 func BenchmarkCountOfKeys(b *testing.B) {
 	b.Setenv("ETCD_VERIFY", "")
 	n := open(b, testOptions(b.TempDir()))

@@ -26,7 +26,7 @@ import (
 //	accepted  a request or large command, which is a put that is applied whatever has changed
 //	          since it was encoded, unless it is closed (see accepted.go)
 //	quota     a quota of a prefix (see prefixquota.go), as JSON
-//	count     the prefix of a quota, of whose keys more are counted (see prefixcount.go)
+//	count     the prefix of a quota: a step of counting its keys (see prefixcount.go)
 //	close     an auth revision (8 bytes): accepted puts of up to there are closed
 //
 // A command of no bytes does nothing.

@@ -240,8 +240,8 @@ func (t status) ForceSnapshot() {}
 // defragPattern matches the files of a defragmentation that has not ended, also of etcd's.
 const defragPattern = "db.tmp.*"
 
-// removeLeftovers deletes files that a crash, or a failure, left behind. They may be those of another process that has
-// the database open, so it waits for it to let go of it, as opening the database does.
+// removeLeftovers deletes files that a crash, or a failure, left behind. They may be in use by another process that has
+// the database open, so it first waits until that process has closed it, as opening the database does.
 func removeLeftovers(o *Options, patterns ...string) error {
 	f, err := os.Open(o.path())
 	if err == nil {

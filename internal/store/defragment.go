@@ -33,8 +33,7 @@ var errOvertaken = errors.New("store: the database changes faster than it is cop
 // wait for the whole copy. It waits for another defragmentation and, at the end, for open snapshots and for checksums
 // of all keys, until ctx is done; then it ends without effect. It answers *SpaceError if the disk has no space for both
 // the new file and the old one, and [ErrClosed] when the store is closed. After any error the database is the old one,
-// unless the store failed. If it was writing or syncing the new file that failed, what the process has of that file
-// stays open.
+// unless the store failed. If a write or a sync of the new file fails, the process keeps that file open.
 func (s *Store) Defragment(ctx context.Context) error {
 	ctx, cancel := s.whileOpen(ctx)
 	defer cancel()
@@ -217,7 +216,7 @@ func (r *rewriting) copy() error {
 	return errors.Join(err, w.end(err))
 }
 
-// going returns an error once no one wants the copy any more, or the disk has no more space for what others write.
+// going returns an error once the context has ended, or the disk has no more space for the writes of others.
 func (r *rewriting) going() error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)

@@ -56,8 +56,8 @@ type HashKV struct {
 // HashKV returns the checksum up to a revision (0: the newest). At the end of a defragmentation it waits until ctx is
 // done. Errors: etcd's for a revision that is gone or not there yet.
 func (s *Store) HashKV(ctx context.Context, revision int64) (h HashKV, err error) {
-	// It holds a lock for as long as it reads all keys. An exchange of the files would wait for it, and all else for
-	// that.
+	// It holds a lock while it reads all keys. An exchange of the files would wait for the lock, and everything else
+	// for the exchange.
 	if err := s.frozen.enter(ctx); err != nil {
 		return h, err
 	}

@@ -12,8 +12,8 @@ import (
 
 // What is used of a quota is counted in steps, in the order of the keys. A command makes each step, so all members have
 // counted the same keys at each place in the order, and refuse the same requests. A step is bounded, because nothing
-// else is applied meanwhile. From which key on none is counted is recorded with the quota. A write changes what is used
-// if its key is counted; if not, a later step will find the key as it is then.
+// else is applied meanwhile. The key at which the next step begins is recorded with the quota. A write changes the
+// usage if its key is counted; if not, a later step will find the key as it is then.
 //
 // The primary lessor orders the steps, one after the other. Where there is none, or a command is lost, they continue
 // later.
@@ -23,11 +23,11 @@ const (
 	countedKeys, countedBytes = 2000, 4 << 20
 	// walkedAtOnce is how many keys are read at once.
 	walkedAtOnce = 32
-	// countRetry is after what time the next step is ordered again.
+	// countRetry is the time after which a step is ordered again.
 	countRetry = time.Second
 )
 
-// counted is a quota with what is used of it.
+// counted is a quota with its usage.
 type counted struct {
 	PrefixUsage
 	// from is the key from which on keys are not counted; nil: all are counted.
@@ -39,7 +39,7 @@ func (u *counted) has(key []byte) bool {
 	return bytes.HasPrefix(key, []byte(u.Prefix)) && (u.from == nil || bytes.Compare(key, u.from) < 0)
 }
 
-// more counts at most that many more keys, if there are any.
+// more counts the next keys, at most that many, if not all are counted.
 func (u *counted) more(kv mvcc.KV, r *refs, most int) (err error) {
 	if u.from == nil {
 		return nil
@@ -94,7 +94,7 @@ func walk(view mvcc.ReadView, from, end []byte, visit func(*mvccpb.KeyValue) boo
 	}
 }
 
-// sizeOf is how much a key counts. One whose value is in a body counts with the value, on every member.
+// sizeOf returns the bytes of a key and of its value, which may be in a body. It is equal on every member.
 func sizeOf(r *refs, kv *mvccpb.KeyValue) int64 {
 	if p, ok := inBody(r, kv); ok {
 		return int64(len(kv.Key)) + int64(p.record.size)
@@ -122,7 +122,7 @@ func (p *prefixQuotas) add(key []byte, size, keys int64) {
 	}
 }
 
-// put counts a put in a transaction, before it: valueSize is how much the value counts.
+// put counts a put in a transaction, before it. valueSize is the size of the value that it stands for.
 func (p *prefixQuotas) put(tx mvcc.ReadView, key []byte, valueSize int64) {
 	if p.concerns(key, nil) {
 		before, keys := present(tx, p.refs(), key)
@@ -142,10 +142,10 @@ func (p *prefixQuotas) delete(tx mvcc.ReadView, key, end []byte) {
 	})
 }
 
-// countCommand returns the command that counts more keys of the quota of a prefix.
+// countCommand returns the command for a step of counting the keys of the quota of a prefix.
 func countCommand(prefix string) []byte { return append([]byte{kindCount}, prefix...) }
 
-// applyCount counts more keys of a quota, if there are any.
+// applyCount is a step of counting the keys of a quota, if not all are counted.
 func (s *Store) applyCount(prefix string) *Result {
 	all, _ := s.quotas.now()
 	if i, known := findQuota(all, prefix); !known || all[i].from == nil {
@@ -165,7 +165,7 @@ func (p *prefixQuotas) uncounted() (prefix string, some bool, changed <-chan str
 	return "", false, changed
 }
 
-// countQuotas has the keys of quotas counted while this member is the primary lessor.
+// countQuotas orders the steps of counting while this member is the primary lessor.
 func (s *Store) countQuotas() {
 	defer close(s.quotas.stopped)
 	for {

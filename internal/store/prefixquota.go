@@ -18,8 +18,8 @@ import (
 )
 
 // Quotas of prefixes bound the keys of the present state, not their history. They are part of the state: a command sets
-// them, and every member refuses the same requests when it applies them. What is used follows from the keys, and is
-// kept in memory: prefixcount.go counts it.
+// them, and every member refuses the same requests when it applies them. Their usage follows from the keys, and is kept
+// in memory: prefixcount.go counts it.
 
 // PrefixQuota bounds the keys with a prefix. A bound of 0 is none.
 type PrefixQuota struct {
@@ -34,7 +34,7 @@ type PrefixUsage struct {
 	PrefixQuota
 	UsedBytes int64 `json:"used_bytes"`
 	UsedKeys  int64 `json:"used_keys"`
-	// Counting: not all keys are counted yet, so more may be used. What is counted already holds.
+	// Counting: not all keys are counted yet, so more may be used. The bounds apply to the usage so far.
 	Counting bool `json:"counting,omitempty"`
 }
 
@@ -90,7 +90,7 @@ type recordedQuota struct {
 	From []byte `json:"from,omitempty"`
 }
 
-// prefixQuotas are the quotas and what is used of them. The apply goroutine changes them.
+// prefixQuotas are the quotas and their usage. The apply goroutine changes them.
 type prefixQuotas struct {
 	refs func() *refs // of the database now
 	step int          // countedKeys, but in tests
@@ -100,7 +100,7 @@ type prefixQuotas struct {
 	mu      sync.RWMutex
 	all     []counted     // by prefix
 	changed chan struct{} // closed, and replaced, when quotas are set or more of their keys are counted
-	stopped chan struct{} // closed when none is counted any more
+	stopped chan struct{} // closed when countQuotas has returned
 }
 
 func (p *prefixQuotas) init(now func() *refs) {
@@ -128,7 +128,7 @@ func (p *prefixQuotas) now() ([]counted, <-chan struct{}) {
 	return slices.Clone(p.all), p.changed
 }
 
-// load counts what is used of the quotas of a database.
+// load reads the quotas of a database and counts their usage.
 func (p *prefixQuotas) load(db *database, kv mvcc.KV) error {
 	quotas, ever, err := readPrefixQuotas(db.be)
 	if err != nil {
@@ -243,8 +243,8 @@ func (p *prefixQuotas) concerns(key, end []byte) bool {
 	})
 }
 
-// check refuses a request that would use more than a quota. Of a transaction the branch counts that uses more, without
-// what it deletes. What makes nothing larger is never refused. valueSize is how much the value of a put counts.
+// check refuses a request that would use more than a quota. A transaction counts as the branch that uses more, without
+// its deletions. A request that makes nothing larger is never refused. valueSize returns the size of a put's value.
 func (p *prefixQuotas) check(kv mvcc.ReadView, r *pb.InternalRaftRequest,
 	valueSize func(p *pb.PutRequest) int64) error {
 	all, _ := p.now()

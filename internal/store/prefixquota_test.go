@@ -131,8 +131,8 @@ func TestUsageFollowsTheKeys(t *testing.T) {
 	}
 }
 
-// Keys are counted in steps, which are part of the order: what is counted at each place is the same on a member that
-// starts again, and on one that installs a snapshot, and what is counted already holds.
+// Keys are counted in steps, which are part of the order: the usage at each place is the same on a member that starts
+// again, and on one that installs a snapshot, and the bounds apply to the usage so far.
 func TestKeysAreCountedInSteps(t *testing.T) {
 	const keys, step, prefix = 100, 7, "q/"
 	o := testOptions(t.TempDir())
@@ -182,7 +182,7 @@ func TestRecountUpToTheEnd(t *testing.T) {
 	require.EqualValues(t, 2*walkedAtOnce+1, u.UsedKeys)
 }
 
-// The primary lessor has the keys counted, and whoever set the quota learns when they are.
+// The primary lessor orders the steps of counting, and AwaitCounted returns after the last one.
 func TestThePrimaryHasKeysCounted(t *testing.T) {
 	n := openTemp(t)
 	n.quotas.step = 1
@@ -233,7 +233,7 @@ func TestLargeValuesCount(t *testing.T) {
 	n.requireCounted()
 }
 
-// A value that only looks like a record counts with its own size, however it came into the order.
+// A value that only looks like a record counts with its own size, also if a member without bodies ordered it.
 func TestForgedRecordsCountAsTheyAre(t *testing.T) {
 	forged := string(record{size: 1 << 40}.encode())
 	n := openLarge(t)

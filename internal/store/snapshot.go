@@ -194,7 +194,8 @@ func (f *frozen) exclude(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		f.admit()
-		return fmt.Errorf("store: the database is not exchanged, because snapshots of it are open: %w", context.Cause(ctx))
+		return fmt.Errorf("store: the database is not exchanged, because snapshots of it are open: %w",
+			context.Cause(ctx))
 	}
 }
 

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Steady returns the time since some moment, the same one for the life of this process. It also counts while the host
-// sleeps, as the clock of package time does not; on other systems than Linux and macOS it is that one.
+// Steady returns the time since some moment, the same one for the life of this process. It also
+// advances while the host sleeps; the clock of package time, which takes its place on other systems than Linux and
+// macOS, does not.
 func Steady() time.Duration {
 	var t unix.Timespec
 	if err := Again(func() error { return unix.ClockGettime(steady, &t) }); err != nil {

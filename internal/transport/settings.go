@@ -24,10 +24,10 @@ type Told struct {
 	// Sealed: the log had a seal, behind which everything may be different. A member of a version that knows no seals
 	// is refused, because it is told a setting that it does not have.
 	Sealed bool
-	// Tunable reports whether a profile can change a setting; nil: none can be changed. A setting that is not known here
-	// cannot.
+	// Tunable reports whether a profile can change a setting; nil: none can be changed. A setting that is not known
+	// here cannot.
 	Tunable func(name string) bool
-	// StateNeeded is the version that a member must know to follow the program's state, 0: any does. StateKnown is the
+	// StateNeeded is the version that a member must know to follow the program's state; 0: none. StateKnown is the
 	// newest one that this member knows. They are at most 3.
 	StateNeeded, StateKnown uint8
 }

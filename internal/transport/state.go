@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// The commands of a member's program may have versions: one that does not know a command would have another state after
-// it. So a member whose state had such a command says so when it connects, and there is no link with a member that does
-// not know the version. Members of earlier versions refuse the link too, because they are told a setting that they do
-// not have.
+// The commands of a member's program may have versions: a program that does not know a command would have another state
+// after it. So a member that applied such a command sends the version when it connects, and there is no link with a
+// member that does not know the version. Members of earlier versions refuse the link too, because they receive a
+// setting that they do not have.
 
 // stateSetting is the name under which Told.StateNeeded is sent, if it is not 0; it is no setting.
 const stateSetting = "state"
@@ -26,8 +26,8 @@ func stateOf(text string) (settings string, needed uint8) {
 	return settings, uint8(n)
 }
 
-// stateDiffers says why one of two members cannot follow the other's state, by what the other one needs and knows; "":
-// both can.
+// stateDiffers returns the reason why one of two members cannot follow the other's state, by the versions that the
+// other one needs and knows; "": both can.
 func (t *Told) stateDiffers(needed, known uint8) string {
 	switch {
 	case needed > t.StateKnown:

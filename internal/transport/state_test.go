@@ -16,8 +16,8 @@ func versioned(needed *atomic.Int32, known uint8) func(*Options, *testHandler) {
 	}
 }
 
-// Whichever side dials: there is no link with a member that cannot follow the state, and both sides say so. Members of
-// which one has not applied as much yet are linked.
+// There is no link with a member that cannot follow the state, whichever side dials, and both sides report that. If one
+// member only has not applied as much yet, there is a link.
 func TestMembersKnowTheVersionOfTheState(t *testing.T) {
 	for name, c := range map[string]struct {
 		dialerNeeds, dialerKnows, otherNeeds, otherKnows uint8

@@ -42,7 +42,8 @@ type PeerStats struct {
 // counters are a peer's; total is shared by all.
 type counters struct {
 	bytesIn, bytesOut, framesIn, framesOut, drops, connects atomic.Int64
-	// waits is when a connection of the peer was last read up to its end, in nanoseconds since 1970; 0: none was read.
+	// waits is when a read of a connection from the peer last began, in nanoseconds since 1970; 0: none did. All bytes
+	// that were received before had been read by then.
 	waits atomic.Int64
 
 	total *totals

@@ -1,7 +1,7 @@
 package vfs
 
-// Unsynced returns a file system without durability: what Sync and SyncData of its files are asked for is not done.
-// After a crash of the machine files may lack what was written, and have names that were removed.
+// Unsynced returns a file system without durability: Sync and SyncData of its files do nothing. After a crash of the
+// machine files may lack writes, and have names that were removed.
 func Unsynced(fs FS) FS { return unsynced{fs} }
 
 type unsynced struct{ FS }
@@ -33,7 +33,7 @@ func (*unsyncedFile) Sync() error { return nil }
 
 func (*unsyncedFile) SyncData() error { return nil }
 
-// unsyncedDescriptor is one that writers may also write to by its descriptor.
+// unsyncedDescriptor is an unsyncedFile with a descriptor, by which writers may also write.
 type unsyncedDescriptor struct {
 	unsyncedFile
 	descriptor

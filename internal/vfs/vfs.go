@@ -14,8 +14,8 @@ import (
 // directory has been opened with OpenDir and synced. Writes to a file are durable once the file has been synced.
 // After a crash each change that was not synced is present, missing, or partly present; everything else is unchanged.
 type FS interface {
-	// Create creates a file for reading and writing. An existing file of this name is removed first: open handles of the
-	// old file keep it.
+	// Create creates a file for reading and writing. An existing file of this name is removed first: open handles of
+	// the old file keep it.
 	Create(name string) (File, error)
 	// Open opens a file for reading.
 	Open(name string) (File, error)
@@ -63,7 +63,7 @@ type File interface {
 	SyncData() error
 }
 
-// descriptor is what a file with a descriptor has, too.
+// descriptor is implemented by files with a descriptor.
 type descriptor interface{ Fd() uintptr }
 
 // Descriptor returns the descriptor of a file that has one.

@@ -105,7 +105,7 @@ func (v Values) with(name, text string) Values {
 	return Values{out.String()}
 }
 
-// Differences says for people how values differ from those before: NAME=TEXT (was TEXT) each, "default" where a
+// Differences describes how values differ from those before: NAME=TEXT (was TEXT) for each, with the word default if a
 // setting has no text.
 func Differences(before, v Values) string {
 	var out []string

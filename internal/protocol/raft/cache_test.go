@@ -20,8 +20,9 @@ func TestEntriesThatAMemberNeedsStayInMemory(t *testing.T) {
 			r.Step(now, protocol.Propose{Entries: benchEntries(n, size)}, out)
 			for _, m := range out.Send {
 				if m.Type == message.Append && m.Context != 0 && acknowledges(m.To) {
-					r.Step(now, message.With(protocol.Message{Type: message.AppendResp, Instance: 1, From: m.To, To: 1, Term: 1,
-						Context: m.Context}, message.Part{Index: r.log.Last}).Message, out)
+					answer := protocol.Message{Type: message.AppendResp, Instance: 1, From: m.To, To: 1, Term: 1,
+						Context: m.Context}
+					r.Step(now, message.With(answer, message.Part{Index: r.log.Last}).Message, out)
 				}
 			}
 			r.Step(now, protocol.Persisted{Seq: out.Seq}, out)

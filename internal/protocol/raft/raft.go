@@ -239,8 +239,8 @@ func (r *Raft) see() *code.View {
 	return v
 }
 
-// needed is the first index whose entry is expected to be used: to be handed over when it is committed, or to be sent
-// to a member that can be reached. Entries before it are used only for a member that returns.
+// needed returns the first index whose entry is expected to be read: to be handed over when it is committed, or to be
+// sent to a member that can be reached. Entries before it are read only for a member that returns.
 func (r *Raft) needed() protocol.Index {
 	to := r.given + 1
 	for _, p := range r.lead.peers {

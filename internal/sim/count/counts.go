@@ -45,7 +45,7 @@ func (s Counts) MarshalJSON() ([]byte, error) {
 	return json.Marshal(named) // with sorted keys
 }
 
-// String is a table of the events that there were, the most frequent first, and a list of those that there were not.
+// String returns a table of the events that occurred, the most frequent first, and a list of those that did not.
 func (s Counts) String() string {
 	var b strings.Builder
 	var none []string

@@ -3,7 +3,7 @@ package fault
 import "github.com/braidlog/braid/internal/sim/node"
 
 var (
-	faultCrash = &Fault{Name: "crash", Usual: true, Thinned: true, Does: "a member loses power, or is told to stop"}
+	faultCrash = &Fault{Name: "crash", Usual: true, Thinned: true, Does: "a member loses power, or is asked to stop"}
 	faultPower = &Fault{Name: "power", Usual: true, Thinned: true, Does: "all members lose power at once"}
 )
 

@@ -13,7 +13,7 @@ import (
 type Fault struct {
 	// Name is the fault's name in traces and for the flag --without, and the name of its source of chance.
 	Name string
-	Does string // what it does, in words
+	Does string // its effect, in words
 	// Usual: drawUsual draws whether a run has it.
 	Usual bool
 	// Thinned: drawMeet may turn it off in runs with few faults. Faults added later have only their own Draw.
