@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/testcert"
 )
 
 // secureFlags are a member's flags with TLS between members.
-func secureFlags(f serveFlags, a *authority) []string {
+func secureFlags(f serveFlags, a *testcert.Authority) []string {
 	return []string{
 		"--data-dir", f.dir, "--listen-client-urls", "http://" + f.client, "--listen-peer-urls", "https://" + f.peer,
-		"--peer-cert-file", a.path(f.name + ".crt"), "--peer-key-file", a.path(f.name + ".key"), "--peer-trusted-ca-file",
-		a.path("ca.crt"),
+		"--peer-cert-file", a.Path(f.name + ".crt"), "--peer-key-file", a.Path(f.name + ".key"), "--peer-trusted-ca-file",
+		a.Path("ca.crt"),
 	}
 }
 
@@ -31,13 +33,13 @@ func printed(stdout string) (env []string) {
 // and no user. Its data starts again with any flags of the initial cluster.
 func TestWhatMemberAddPrintsStartsTheMember(t *testing.T) {
 	t.Parallel()
-	ca, evil := newAuthority(t), newAuthority(t)
+	ca, evil := testcert.New(t), testcert.New(t)
 	m1, m2 := newServeFlags(t), newServeFlags(t)
 	m2.name = "m2"
-	ca.issue("m1")
-	ca.issue("m2")
-	evil.issue("m2")
-	start := func(f serveFlags, env []string, a *authority, more ...string) *invocation {
+	ca.Issue("m1")
+	ca.Issue("m2")
+	evil.Issue("m2")
+	start := func(f serveFlags, env []string, a *testcert.Authority, more ...string) *invocation {
 		c, _ := beginWith(t, env, "", append(append([]string{"serve"}, secureFlags(f, a)...), more...)...)
 		return c
 	}

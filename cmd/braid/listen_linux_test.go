@@ -6,19 +6,21 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/testcert"
 )
 
 // TestSocketsOfUnix: clients connect over sockets of Unix, and over TLS and plain to one port. A file that a killed
 // member left is replaced, one with a listener is not, nor one that is no socket; the last member removes it.
 func TestSocketsOfUnix(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
-	ca.issue("m1")
+	ca := testcert.New(t)
+	ca.Issue("m1")
 	f := newServeFlags(t)
 	dir := t.TempDir()
 	plain, secure := filepath.Join(dir, "plain"), filepath.Join(dir, "secure")
 	more := []string{"--listen-client-urls=https://" + f.client + ",unix://" + plain + ",unixs://" + secure,
-		"--cert-file=" + ca.path("m1.crt"), "--key-file=" + ca.path("m1.key")}
+		"--cert-file=" + ca.Path("m1.crt"), "--key-file=" + ca.Path("m1.key")}
 	c := serving(t, f, more...)
 	require.Contains(t, c.stderr.String(), "the certificate does nothing for unix://"+plain+" in --listen-client-urls")
 	ctl := func(endpoint string, args ...string) string {
@@ -26,7 +28,7 @@ func TestSocketsOfUnix(t *testing.T) {
 	}
 	ctl("unix://"+plain, "put", "k", "v")
 	ctl("http://"+f.client, "put", "l", "v")
-	require.Equal(t, "v", ctl("https://"+f.client, "get", "k", "--print-value-only", "--cacert", ca.path("ca.crt")))
+	require.Equal(t, "v", ctl("https://"+f.client, "get", "k", "--print-value-only", "--cacert", ca.Path("ca.crt")))
 	require.Equal(t, "v", ctl("unixs://"+secure, "get", "l", "--print-value-only", "--insecure-skip-tls-verify",
 		"--insecure-transport=false"))
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/internal/testcert"
 	"github.com/braidlog/braid/server"
 )
 
@@ -129,13 +130,13 @@ func TestEverySettingDoesSomething(t *testing.T) {
 			"--%s=%s changes nothing", flag.Name, value)
 	})
 
-	ca := newAuthority(t)
-	ca.issue("m1")
+	ca := testcert.New(t)
+	ca.Issue("m1")
 	secure := []string{"--data-dir=" + dir + "/a", "--listen-client-urls=https://127.0.0.1:0",
 		"--listen-peer-urls=https://127.0.0.1:1",
-		"--cert-file=" + ca.path("m1.crt"), "--key-file=" + ca.path("m1.key"), "--peer-cert-file=" + ca.path("m1.crt"),
-		"--peer-key-file=" + ca.path("m1.key"),
-		"--trusted-ca-file=" + ca.path("ca.crt"), "--peer-trusted-ca-file=" + ca.path("ca.crt"), "--client-cert-auth",
+		"--cert-file=" + ca.Path("m1.crt"), "--key-file=" + ca.Path("m1.key"), "--peer-cert-file=" + ca.Path("m1.crt"),
+		"--peer-key-file=" + ca.Path("m1.key"),
+		"--trusted-ca-file=" + ca.Path("ca.crt"), "--peer-trusted-ca-file=" + ca.Path("ca.crt"), "--client-cert-auth",
 		"--tls-min-version=TLS1.3"}
 	c := configOf(t, secure...)
 	require.True(t, c.Store.ClientCertAuth)

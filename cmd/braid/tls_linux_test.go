@@ -8,15 +8,17 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/testcert"
 )
 
 func TestMutualTLSEverywhere(t *testing.T) {
 	t.Parallel()
-	good, evil := newAuthority(t), newAuthority(t)
+	good, evil := testcert.New(t), testcert.New(t)
 	for _, name := range []string{"m1", "m2", "m3", "client"} {
-		good.issue(name)
+		good.Issue(name)
 	}
-	evil.issue("client")
+	evil.Issue("client")
 	members := map[string]serveFlags{}
 	var list []string
 	for _, name := range []string{"m1", "m2", "m3"} {
@@ -28,13 +30,13 @@ func TestMutualTLSEverywhere(t *testing.T) {
 	for name, f := range members {
 		begin(t, "", "serve", "--name", name, "--data-dir", f.dir, "--initial-cluster", strings.Join(list, ","),
 			"--listen-client-urls", "https://"+f.client, "--listen-peer-urls", "https://"+f.peer,
-			"--cert-file", good.path(name+".crt"), "--key-file", good.path(name+".key"), "--trusted-ca-file",
-			good.path("ca.crt"), "--client-cert-auth",
-			"--peer-cert-file", good.path(name+".crt"), "--peer-key-file", good.path(name+".key"), "--peer-trusted-ca-file",
-			good.path("ca.crt"), "--peer-cert-names-host")
+			"--cert-file", good.Path(name+".crt"), "--key-file", good.Path(name+".key"), "--trusted-ca-file",
+			good.Path("ca.crt"), "--client-cert-auth",
+			"--peer-cert-file", good.Path(name+".crt"), "--peer-key-file", good.Path(name+".key"), "--peer-trusted-ca-file",
+			good.Path("ca.crt"), "--peer-cert-names-host")
 	}
-	flags := func(a *authority) []string {
-		return []string{"--cacert", good.path("ca.crt"), "--cert", a.path("client.crt"), "--key", a.path("client.key"),
+	flags := func(a *testcert.Authority) []string {
+		return []string{"--cacert", good.Path("ca.crt"), "--cert", a.Path("client.crt"), "--key", a.Path("client.key"),
 			"--endpoints", "https://" + members["m2"].client}
 	}
 	eventually(t, "a write", func(context.Context) bool {

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/internal/testcert"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
@@ -65,7 +66,7 @@ func (g *gaps) settle(t *testing.T) {
 func TestPeersFromPlainToTLS(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
-	ca := newAuthority(t)
+	ca := testcert.New(t)
 	free, err := ports.Free("127.0.0.1", 6)
 	require.NoError(t, err)
 	var all []serveFlags
@@ -81,7 +82,7 @@ func TestPeersFromPlainToTLS(t *testing.T) {
 		f := serveFlags{fmt.Sprint("m", i+1), dataDir(t), fmt.Sprintf("127.0.0.1:%d", free[2*i]),
 			fmt.Sprintf("127.0.0.1:%d", free[2*i+1])}
 		all, clients = append(all, f), append(clients, f.client)
-		ca.issue(f.name)
+		ca.Issue(f.name)
 	}
 	running := make([]*invocation, 3)
 	start := func(i int, scheme string, more ...string) {
@@ -92,8 +93,8 @@ func TestPeersFromPlainToTLS(t *testing.T) {
 	}
 	certificates := func(i int) []string {
 		name := all[i].name
-		return []string{"--peer-cert-file", ca.path(name + ".crt"), "--peer-key-file", ca.path(name + ".key"),
-			"--peer-trusted-ca-file", ca.path("ca.crt")}
+		return []string{"--peer-cert-file", ca.Path(name + ".crt"), "--peer-key-file", ca.Path(name + ".key"),
+			"--peer-trusted-ca-file", ca.Path("ca.crt")}
 	}
 	again := func(i int, scheme string, more ...string) {
 		running[i].stop()

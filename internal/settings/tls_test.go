@@ -1,91 +1,21 @@
 package settings
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/testcert"
 )
 
-// authority signs certificates and revokes them.
-type authority struct {
-	t    *testing.T
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	next int64
-}
-
-func newAuthority(t *testing.T) *authority {
-	a := &authority{t: t, dir: t.TempDir(), next: 2}
-	var err error
-	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
-		NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign, SubjectKeyId: []byte{1},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
-	require.NoError(t, err)
-	a.cert, err = x509.ParseCertificate(der)
-	require.NoError(t, err)
-	a.write("ca.crt", "CERTIFICATE", der)
-	return a
-}
-
-func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
-
-func (a *authority) write(name, kind string, der []byte) {
-	require.NoError(a.t, os.WriteFile(a.path(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
-}
-
-// issue writes NAME.crt and NAME.key for a common name that is also the host's.
-func (a *authority) issue(name string) (serial *big.Int) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(a.t, err)
-	serial = big.NewInt(a.next)
-	a.next++
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotAfter:    time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth,
-			x509.ExtKeyUsageServerAuth},
-	}, a.cert, &key.PublicKey, a.key)
-	require.NoError(a.t, err)
-	a.write(name+".crt", "CERTIFICATE", der)
-	encoded, err := x509.MarshalECPrivateKey(key)
-	require.NoError(a.t, err)
-	a.write(name+".key", "EC PRIVATE KEY", encoded)
-	return serial
-}
-
-// revoke writes the list of revoked certificates.
-func (a *authority) revoke(serials ...*big.Int) {
-	list := &x509.RevocationList{Number: big.NewInt(1), NextUpdate: time.Now().Add(time.Hour)}
-	for _, s := range serials {
-		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
-			x509.RevocationListEntry{SerialNumber: s, RevocationTime: time.Now()})
-	}
-	der, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
-	require.NoError(a.t, err)
-	require.NoError(a.t, os.WriteFile(a.path("crl"), der, 0o600))
-}
-
 // args are flags with the files' names in place of @NAME.
-func (a *authority) args(text string) []string {
-	return strings.Fields(strings.ReplaceAll(text, "@", a.dir+string(filepath.Separator)))
+func args(a *testcert.Authority, text string) []string {
+	return strings.Fields(strings.ReplaceAll(text, "@", a.Path("")+string(filepath.Separator)))
 }
 
 // meets connects one configuration to another, and returns the listening side's error.
@@ -107,10 +37,10 @@ func meets(t *testing.T, server, client *tls.Config) error {
 
 // TestWhoseCertificatesAreTaken: each restriction refuses, on the sides that it names, and accepts all others.
 func TestWhoseCertificatesAreTaken(t *testing.T) {
-	a := newAuthority(t)
-	a.issue("m1")
-	m2 := a.issue("m2")
-	a.issue("guest")
+	a := testcert.New(t)
+	a.Issue("m1")
+	m2 := a.Issue("m2")
+	a.Issue("guest")
 	const (
 		clients = "--listen-client-urls=https://127.0.0.1:1 --cert-file=@m1.crt --key-file=@m1.key " +
 			"--trusted-ca-file=@ca.crt --client-cert-auth"
@@ -130,8 +60,8 @@ func TestWhoseCertificatesAreTaken(t *testing.T) {
 		{peers + " --peer-cert-allowed-hostname=m2", true, "m2", "m1 guest"},
 		{peers + " --peer-crl-file=@crl", true, "m1 guest", "m2"},
 	} {
-		a.revoke(m2)
-		s, err := load(a.args(c.flags))
+		a.Revoke(m2)
+		s, err := load(args(a, c.flags))
 		require.NoError(t, err, c.flags)
 		side := s.ClientTLS.Server
 		if c.peer {
@@ -140,10 +70,10 @@ func TestWhoseCertificatesAreTaken(t *testing.T) {
 		config, err := side()
 		require.NoError(t, err)
 		for who, want := range wanted(c.takes, c.refuses) {
-			pair, err := tls.LoadX509KeyPair(a.path(who+".crt"), a.path(who+".key"))
+			pair, err := tls.LoadX509KeyPair(a.Path(who+".crt"), a.Path(who+".key"))
 			require.NoError(t, err)
 			roots := x509.NewCertPool()
-			roots.AddCert(a.cert)
+			roots.AddCert(a.Cert)
 			theirs := &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, ServerName: "m1"}
 			require.Equal(t, want, meets(t, config, theirs) == nil, "%s connects to %s", who, c.flags)
 			if c.peer { // and this member connects to it
@@ -169,10 +99,10 @@ func wanted(takes, not string) map[string]bool {
 
 // TestRevocationIsReadAgain: a certificate that is revoked now is refused at once.
 func TestRevocationIsReadAgain(t *testing.T) {
-	a := newAuthority(t)
-	m1 := a.issue("m1")
-	a.revoke()
-	s, err := load(a.args("--listen-peer-urls=https://127.0.0.1:2 --peer-cert-file=@m1.crt --peer-key-file=@m1.key " +
+	a := testcert.New(t)
+	m1 := a.Issue("m1")
+	a.Revoke()
+	s, err := load(args(a, "--listen-peer-urls=https://127.0.0.1:2 --peer-cert-file=@m1.crt --peer-key-file=@m1.key "+
 		"--peer-trusted-ca-file=@ca.crt --peer-crl-file=@crl"))
 	require.NoError(t, err)
 	config, err := s.PeerTLS.Mutual()
@@ -180,18 +110,18 @@ func TestRevocationIsReadAgain(t *testing.T) {
 	client := config.Clone()
 	client.ServerName, client.VerifyConnection = "m1", nil
 	require.NoError(t, meets(t, config, client))
-	a.revoke(m1)
+	a.Revoke(m1)
 	require.ErrorContains(t, meets(t, config, client), "revoked")
 
-	require.NoError(t, os.WriteFile(a.path("crl"), []byte("no list"), 0o600))
+	require.NoError(t, os.WriteFile(a.Path("crl"), []byte("no list"), 0o600))
 	_, err = s.PeerTLS.Mutual()
 	require.ErrorContains(t, err, "list of revoked certificates")
 	require.Error(t, meets(t, config, client), "what cannot be read revokes everybody")
 }
 
 func TestVersionsOfTLS(t *testing.T) {
-	a := newAuthority(t)
-	a.issue("m1")
+	a := testcert.New(t)
+	a.Issue("m1")
 	const flags = "--listen-client-urls=https://127.0.0.1:1 --cert-file=@m1.crt --key-file=@m1.key "
 	for _, c := range []struct {
 		flags    string
@@ -201,7 +131,7 @@ func TestVersionsOfTLS(t *testing.T) {
 		{"--tls-min-version=TLS1.3", tls.VersionTLS13, tls.VersionTLS13},
 		{"--tls-max-version=TLS1.2", tls.VersionTLS12, tls.VersionTLS12},
 	} {
-		s, err := load(a.args(flags + c.flags))
+		s, err := load(args(a, flags+c.flags))
 		require.NoError(t, err)
 		config, err := s.ClientTLS.Server()
 		require.NoError(t, err)
@@ -216,7 +146,7 @@ func TestVersionsOfTLS(t *testing.T) {
 			}
 		}
 	}
-	s, err := load(a.args(flags + "--cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"))
+	s, err := load(args(a, flags+"--cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"))
 	require.NoError(t, err)
 	config, err := s.ClientTLS.Server()
 	require.NoError(t, err)
@@ -241,8 +171,8 @@ func serveAny(t *testing.T, config *tls.Config) string {
 }
 
 func TestWhatRestrictsNothingIsRefused(t *testing.T) {
-	a := newAuthority(t)
-	a.issue("m1")
+	a := testcert.New(t)
+	a.Issue("m1")
 	const (
 		clients = "--listen-client-urls=https://127.0.0.1:1 --cert-file=@m1.crt --key-file=@m1.key "
 		peers   = "--listen-peer-urls=https://127.0.0.1:2 --peer-cert-file=@m1.crt --peer-key-file=@m1.key " +
@@ -268,16 +198,16 @@ func TestWhatRestrictsNothingIsRefused(t *testing.T) {
 		"--max-learners=0":                                                "--max-learners",
 		"--peer-cert-allowed-hostname=b --peer-trusted-ca-file=@ca.crt":   "--peer-cert-allowed-hostname has no meaning",
 	} {
-		_, err := load(a.args(flags))
+		_, err := load(args(a, flags))
 		require.ErrorContains(t, err, want, flags)
 	}
 }
 
 // TestSectionsOfTheFile: keys of etcd's file with other names than their flags.
 func TestSectionsOfTheFile(t *testing.T) {
-	a := newAuthority(t)
-	a.issue("m1")
-	file := a.path("braid.yaml")
+	a := testcert.New(t)
+	a.Issue("m1")
+	file := a.Path("braid.yaml")
 	text := strings.ReplaceAll(`
 discovery:
 tls-min-version: TLS1.3
@@ -287,13 +217,13 @@ client-transport-security: {cert-file: @m1.crt, key-file: @m1.key, trusted-ca-fi
   allowed-hostname: [m1], auto-tls: false, client-cert-file: ~}
 peer-transport-security: {cert-file: @m1.crt, key-file: @m1.key, trusted-ca-file: @ca.crt,
   allowed-cn: [m1, m2], client-cert-file: @m1.crt, client-key-file: @m1.key}
-`, "@", a.dir+string(filepath.Separator))
+`, "@", a.Path("")+string(filepath.Separator))
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	s, err := load([]string{"--config-file=" + file})
 	require.NoError(t, err)
 	require.Equal(t, []string{"m1"}, s.ClientTLS.AllowedHosts)
 	require.Equal(t, []string{"m1", "m2"}, s.PeerTLS.AllowedNames)
-	require.Equal(t, a.path("m1.crt"), s.PeerTLS.DialCertFile)
+	require.Equal(t, a.Path("m1.crt"), s.PeerTLS.DialCertFile)
 	require.Equal(t, "TLS1.3", s.PeerTLS.Min)
 	require.Empty(t, s.Ignored())
 }
