@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -25,4 +26,27 @@ func TestTallies(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out.String(), "event=login-failed"), out.String())
 	require.Contains(t, out.String(), "count=7 ")
 	require.Contains(t, out.String(), "count=420 ")
+}
+
+// A request of HTTP without a user is not counted as a login, and one with a wrong password is, as over gRPC.
+func TestRefusedLoginsOverHTTP(t *testing.T) {
+	f := start(t)
+	f.enableAuth(t, testContext(t))
+	logins := func(password string) int {
+		r, err := http.NewRequest(http.MethodGet, "http://"+f.addr+"/braid/status", nil)
+		require.NoError(t, err)
+		if password != "" {
+			r.SetBasicAuth("root", password)
+		}
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusUnauthorized, response.StatusCode)
+		f.refusals.logins.mu.Lock()
+		defer f.refusals.logins.mu.Unlock()
+		return f.refusals.logins.count
+	}
+	before := logins("")
+	require.Equal(t, before, logins(""))
+	require.Equal(t, before+1, logins("wrong"))
 }
