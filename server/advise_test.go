@@ -82,7 +82,7 @@ func TestAdvise(t *testing.T) {
 	}
 }
 
-// TestFitInTheStatus: JSON and metrics tell the wish.
+// TestFitInTheStatus: JSON and metrics show the wish.
 func TestFitInTheStatus(t *testing.T) {
 	f := start(t)
 	eventually(t, "the name", func() bool { return f.view(testContext(t)).Members[0].Name == "one" })

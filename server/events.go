@@ -17,7 +17,7 @@ import (
 // slowDisk is how long a write to the log may take before the disk counts as stalled.
 const slowDisk = time.Second
 
-// eventLog logs changes of this member's status as events. It does not log what another part logs when it happens. It is
+// eventLog logs changes of this member's status as events, except those that other parts log when they happen. It is
 // safe for concurrent use.
 type eventLog struct {
 	logger *slog.Logger
@@ -86,7 +86,9 @@ func (e *eventLog) leaders(now *observation) (lines []line) {
 		if was == nil {
 			continue
 		}
-		c := leaderChange{from: was.Leader, to: is.Leader, term: is.Term, ballot: is.BallotText(), epochs: is.Epoch != nil}
+		c := leaderChange{
+			from: was.Leader, to: is.Leader, term: is.Term, ballot: is.BallotText(), epochs: is.Epoch != nil,
+		}
 		if c.from == c.to {
 			c.election = is.Role.String() == candidate && (was.Role != is.Role || was.Term != is.Term)
 			if !c.election {

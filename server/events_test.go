@@ -38,7 +38,8 @@ func eventsOf(observations ...*observation) []string {
 func led(term braid.Term, leaders ...braid.MemberID) *observation {
 	m := &observation{}
 	for i, leader := range leaders {
-		m.Instances = append(m.Instances, braid.InstanceStatus{Instance: braid.InstanceID(i + 1), Leader: leader, Term: term})
+		m.Instances = append(m.Instances,
+			braid.InstanceStatus{Instance: braid.InstanceID(i + 1), Leader: leader, Term: term})
 	}
 	return m
 }
@@ -116,7 +117,8 @@ func TestEventsOfTheDisk(t *testing.T) {
 func TestEventsOfEpochs(t *testing.T) {
 	epoch := func(number uint64, banned ...braid.MemberID) *observation {
 		m := led(1, 2)
-		m.Instances[0].Epoch = &braid.EpochStatus{Number: number, Banned: banned, BannedUntil: []uint64{9}[:len(banned)]}
+		until := []uint64{9}[:len(banned)]
+		m.Instances[0].Epoch = &braid.EpochStatus{Number: number, Banned: banned, BannedUntil: until}
 		return m
 	}
 	require.Equal(t, []string{

@@ -32,8 +32,8 @@ const (
 	gatherKept = 10 * time.Second
 )
 
-// gatherer gathers the reports of all members for /braid/cluster. Clients share the reports, and no member is asked while
-// there are no clients. It is safe for concurrent use.
+// gatherer gathers the reports of all members for /braid/cluster. Clients share the reports, and no member is asked
+// while there are no clients. It is safe for concurrent use.
 type gatherer struct {
 	id      braid.MemberID
 	log     Log

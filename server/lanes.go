@@ -49,8 +49,8 @@ func ParseLanePrefix(text string) (LanePrefix, error) {
 		p.Prefix = key
 	}
 	if at := strings.LastIndexByte(text, '='); p.Prefix == text && at >= 0 {
-		return p, fmt.Errorf("lane prefix %q: %q is no mode: it is %s or %s; for a key that has an =, write the mode behind "+
-			"it, as %s=%s", text, text[at+1:], modeAccepted, modeConfirmed, text, modeConfirmed)
+		return p, fmt.Errorf("lane prefix %q: %q is no mode: it is %s or %s; for a key that has an =, write the mode "+
+			"behind it, as %s=%s", text, text[at+1:], modeAccepted, modeConfirmed, text, modeConfirmed)
 	}
 	if p.Prefix == "" {
 		return p, fmt.Errorf("lane prefix %q: it is KEY, KEY=%s or KEY=%s", text, modeAccepted, modeConfirmed)

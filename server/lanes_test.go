@@ -23,7 +23,8 @@ import (
 
 func TestParseLanePrefix(t *testing.T) {
 	for text, want := range map[string]LanePrefix{
-		"s/": {"s/", false}, "s/=accepted": {"s/", true}, "s/=confirmed": {"s/", false}, "a=b=confirmed": {"a=b", false},
+		"s/": {"s/", false}, "s/=accepted": {"s/", true}, "s/=confirmed": {"s/", false},
+		"a=b=confirmed":       {"a=b", false},
 		"a=accepted=accepted": {"a=accepted", true},
 	} {
 		got, err := ParseLanePrefix(text)

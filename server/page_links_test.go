@@ -23,11 +23,13 @@ func TestStatusOfDeadMembers(t *testing.T) {
 		want    map[string]string // roles by id
 		reached int
 	}{
-		{"all up", 0x10, nil, map[string]string{"10": "leader", "20": "follower", "30": "follower", "40": "learner"}, 3},
+		{"all up", 0x10, nil,
+			map[string]string{"10": "leader", "20": "follower", "30": "follower", "40": "learner"}, 3},
 		{"one down", 0x10, []braid.MemberID{0x30}, map[string]string{"10": "leader", "20": "follower", "30": "voter",
 			"40": "learner"}, 2},
 		{"the learner down", 0x10, []braid.MemberID{0x40}, map[string]string{"10": "leader", "40": "learner"}, 3},
-		{"two down", 0x10, []braid.MemberID{0x20, 0x30}, map[string]string{"10": "leader", "20": "voter", "30": "voter"}, 1},
+		{"two down", 0x10, []braid.MemberID{0x20, 0x30},
+			map[string]string{"10": "leader", "20": "voter", "30": "voter"}, 1},
 		{"follows, reaches the leader alone", 0x20, []braid.MemberID{0x30},
 			map[string]string{"10": "follower", "20": "leader", "30": "voter"}, 2},
 		{"follows, the leader is gone", 0x20, []braid.MemberID{0x20, 0x30},

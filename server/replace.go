@@ -67,7 +67,8 @@ func (c *clusterService) replace(ctx context.Context, r *Replacement) (*structpb
 		}
 		urls = valid.StringSlice()
 	}
-	added := braid.Member{ID: JoinedMemberID(urls, c.s.cfg.ClusterToken, append(c.removed(), old.ID)...), PeerURLs: urls}
+	id := JoinedMemberID(urls, c.s.cfg.ClusterToken, append(c.removed(), old.ID)...)
+	added := braid.Member{ID: id, PeerURLs: urls}
 	removal := braid.Change{Kind: braid.RemoveMember, Member: braid.Member{ID: old.ID}}
 	if err := c.change(ctx, removal, braid.Change{Kind: braid.AddVoter, Member: added}); err != nil {
 		return nil, err
@@ -82,7 +83,8 @@ func (c *clusterService) replaceable(r *Replacement) (*braid.Member, error) {
 	members := c.s.log.Status().Members
 	i := memberAt(members, r.Member)
 	if i < 0 {
-		return nil, status.Errorf(codes.FailedPrecondition, "braid: there is no member %q%s", r.Member, unstarted(members))
+		return nil, status.Errorf(codes.FailedPrecondition,
+			"braid: there is no member %q%s", r.Member, unstarted(members))
 	}
 	old := &members[i]
 	switch {

@@ -14,8 +14,8 @@ import (
 func secureFlags(f serveFlags, a *testcert.Authority) []string {
 	return []string{
 		"--data-dir", f.dir, "--listen-client-urls", "http://" + f.client, "--listen-peer-urls", "https://" + f.peer,
-		"--peer-cert-file", a.Path(f.name + ".crt"), "--peer-key-file", a.Path(f.name + ".key"), "--peer-trusted-ca-file",
-		a.Path("ca.crt"),
+		"--peer-cert-file", a.Path(f.name + ".crt"), "--peer-key-file", a.Path(f.name + ".key"),
+		"--peer-trusted-ca-file", a.Path("ca.crt"),
 	}
 }
 

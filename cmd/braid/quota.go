@@ -94,7 +94,8 @@ func showQuotas(w io.Writer, all []server.PrefixUsage) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "PREFIX\tBYTES\tKEYS")
 	for _, u := range all {
-		fmt.Fprintf(table, "%s\t%s\t%s", strconv.Quote(u.Prefix), bound(u.UsedBytes, u.Bytes), bound(u.UsedKeys, u.Keys))
+		fmt.Fprintf(table, "%s\t%s\t%s",
+			strconv.Quote(u.Prefix), bound(u.UsedBytes, u.Bytes), bound(u.UsedKeys, u.Keys))
 		if u.Counting {
 			fmt.Fprint(table, "\tcounting")
 		}

@@ -56,7 +56,8 @@ func printRates(w io.Writer, members []status.Member) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t", orDash(m.Name), orDash(m.Braid), orDash(m.Protocol))
 		if r := m.Rates; r != nil {
 			fmt.Fprintf(w, "%.1f\t%s\t%.1f\t%s\t%.1f\t%s\t%s\t%.2f\t%s\t", r.Writes, latency(r.WriteP99), r.Reads,
-				latency(r.ReadP99), r.Failed, status.Bytes(r.Sent), status.Bytes(r.Received), r.CPU, status.Bytes(r.Memory))
+				latency(r.ReadP99), r.Failed, status.Bytes(r.Sent), status.Bytes(r.Received), r.CPU,
+				status.Bytes(r.Memory))
 		} else {
 			fmt.Fprint(w, "-\t-\t-\t-\t-\t-\t-\t-\t-\t")
 		}

@@ -40,7 +40,7 @@ func TestCtlVariables(t *testing.T) {
 	require.Equal(t, []string{"z:3"}, endpoints)
 }
 
-// Roles, leaders and terms are told in the words of the protocol.
+// Roles, leaders and terms are shown in the protocol's terms.
 func TestRolesInTheWordsOfTheProtocol(t *testing.T) {
 	names := func(id string) string { return "m" + id }
 	text := func(id string, i status.Instance) string {
@@ -51,11 +51,12 @@ func TestRolesInTheWordsOfTheProtocol(t *testing.T) {
 	require.Equal(t, "leader, m1, ballot 2.1", text("1", status.Instance{Role: "leader", Leader: "1", Term: 513,
 		Ballot: "2.1"}))
 	epoch := &status.Epoch{Number: 9, Segments: []status.Segment{{Leader: "1"}, {Leader: "2"}}, Banned: []string{"3"}}
-	require.Equal(t, "leads slots, 2 members, epoch 9", text("2", status.Instance{Role: "leader", Term: 7, Epoch: epoch}))
+	require.Equal(t, "leads slots, 2 members, epoch 9",
+		text("2", status.Instance{Role: "leader", Term: 7, Epoch: epoch}))
 	require.Equal(t, "banned, 2 members, epoch 9", text("3", status.Instance{Role: "follower", Epoch: epoch}))
 }
 
-// Why members do not answer all requests, and the remedies of alarms, are told once each.
+// The reasons why members do not answer all requests, and the remedies of alarms, are shown once each.
 func TestReasonsOfMembers(t *testing.T) {
 	remedy := status.Remedy{Alarm: "NOSPACE", Member: "1", Remedy: "Free space."}
 	one := status.Member{Name: "m1", ID: "1", Ready: true, Serving: "reads", Why: "the alarm",

@@ -32,8 +32,8 @@ func TestMutualTLSEverywhere(t *testing.T) {
 			"--listen-client-urls", "https://"+f.client, "--listen-peer-urls", "https://"+f.peer,
 			"--cert-file", good.Path(name+".crt"), "--key-file", good.Path(name+".key"), "--trusted-ca-file",
 			good.Path("ca.crt"), "--client-cert-auth",
-			"--peer-cert-file", good.Path(name+".crt"), "--peer-key-file", good.Path(name+".key"), "--peer-trusted-ca-file",
-			good.Path("ca.crt"), "--peer-cert-names-host")
+			"--peer-cert-file", good.Path(name+".crt"), "--peer-key-file", good.Path(name+".key"),
+			"--peer-trusted-ca-file", good.Path("ca.crt"), "--peer-cert-names-host")
 	}
 	flags := func(a *testcert.Authority) []string {
 		return []string{"--cacert", good.Path("ca.crt"), "--cert", a.Path("client.crt"), "--key", a.Path("client.key"),

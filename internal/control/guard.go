@@ -19,7 +19,8 @@ func guard(next http.Handler) http.Handler {
 			answerError(w, refuse(http.StatusForbidden, "%q is not a name of this machine: use 127.0.0.1 or localhost",
 				r.Host))
 		case !sameOrigin(r):
-			answerError(w, refuse(http.StatusForbidden, "requests from pages of %s are refused", r.Header.Get("Origin")))
+			answerError(w,
+				refuse(http.StatusForbidden, "requests from pages of %s are refused", r.Header.Get("Origin")))
 		case changes(r) && r.Header.Get(controlHeader) != "1":
 			answerError(w, refuse(http.StatusForbidden, "the header %s: 1 is missing", controlHeader))
 		default:

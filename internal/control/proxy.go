@@ -80,7 +80,8 @@ func serving(members []Member) (urls []string) {
 // RoundTrip implements http.RoundTripper: it sends a request to the best member, and if that does not answer and the
 // request may be repeated, to the others.
 func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
-	repeatable := (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.Body == nil || r.Body == http.NoBody)
+	repeatable := (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		(r.Body == nil || r.Body == http.NoBody)
 	err := error(errNoMember)
 	urls := p.choice.among(r.Context(), serving(p.cluster.State().Members))
 	for i, base := range urls {

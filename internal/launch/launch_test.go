@@ -71,8 +71,10 @@ func launchMembers(t *testing.T, kind, dir string, change func(*Options)) *harne
 		opened: make(chan *Cluster, 1)}
 	o := Options{
 		Dir: dir, Spec: Spec{Nodes: 3, BasePort: AnyPort, Protocol: "raft", Placement: "copy", Instances: 1},
-		Command: func(all *Manifest, m Member, _ string) []string { return []string{os.Args[0], m.ClientAddr(), all.Net} },
-		Report:  func(e Event) { h.events <- e }, ReadyTimeout: testTimeout, StopTimeout: 10 * time.Second,
+		Command: func(all *Manifest, m Member, _ string) []string {
+			return []string{os.Args[0], m.ClientAddr(), all.Net}
+		},
+		Report: func(e Event) { h.events <- e }, ReadyTimeout: testTimeout, StopTimeout: 10 * time.Second,
 	}
 	if change != nil {
 		change(&o)

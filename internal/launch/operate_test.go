@@ -152,7 +152,8 @@ func TestRelink(t *testing.T) {
 	require.NoError(t, c.Start("m3"))
 	for _, m := range c.Conditions() {
 		becomes(t, c, m.Name, IsRunning)
-		require.Eventually(t, func() bool { return netOf(t, m.Member) == "latency=2ms" }, testTimeout, 10*time.Millisecond)
+		slow := func() bool { return netOf(t, m.Member) == "latency=2ms" }
+		require.Eventually(t, slow, testTimeout, 10*time.Millisecond)
 	}
 	require.NoError(t, h.end())
 	kept, err := ReadManifest(h.dir)

@@ -38,5 +38,5 @@ func (r *Replica) logWaits(full *wal.FullError) {
 		r.log.Warn("the log waits", "event", "log-waits", "err", full)
 		return
 	}
-	r.log.Info("the log goes on", "event", "log-continues")
+	r.log.Info("the log continues", "event", "log-continues")
 }

@@ -32,8 +32,8 @@ type Rates struct {
 	Memory   float64 `json:"memory_bytes"`
 }
 
-// told is what a member tells of all.
-type told struct {
+// answers is what a member reports of all members.
+type answers struct {
 	Members []struct {
 		ID      string                `json:"id"`
 		Name    string                `json:"name"`
@@ -64,7 +64,7 @@ func Events(ctx context.Context, o Options) ([]Event, error) {
 	return nil, failed
 }
 
-func (t *told) events() (out []Event) {
+func (t *answers) events() (out []Event) {
 	for _, m := range t.Members {
 		for _, e := range m.Events {
 			out = append(out, Event{cmp.Or(m.Name, m.ID), time.UnixMilli(e.At).UTC(), e.Level, e.Kind, e.Text})
@@ -75,7 +75,7 @@ func (t *told) events() (out []Event) {
 }
 
 // cluster asks a member for what it knows of all.
-func (a *asker) cluster(ctx context.Context, endpoint string) (t told, err error) {
+func (a *asker) cluster(ctx context.Context, endpoint string) (t answers, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Timeout)
 	defer cancel()
 	body, err := a.get(ctx, endpoint, "/braid/cluster")
@@ -92,7 +92,7 @@ func (a *asker) cluster(ctx context.Context, endpoint string) (t told, err error
 	return t, nil
 }
 
-// addRates adds the rates of the members that answered, as the first of those tells them that can.
+// addRates adds the rates of the members that answered, as reported by the first of those that can.
 func (a *asker) addRates(ctx context.Context, members []Member) {
 	for i := range members {
 		if members[i].Kind != "braid" || members[i].Braid == "" {
@@ -146,7 +146,7 @@ func rates(samples map[string][]*float64) *Rates {
 }
 
 // nameMissing gives the members that do not answer their names, as those that answer know them, and adds the ones that
-// have not started: they have told no client URL.
+// have not started: they have sent no client URL.
 func nameMissing(members []Member, only bool) []Member {
 	known := map[string]bool{}
 	for _, m := range members {

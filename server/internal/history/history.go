@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// History has samples of a member, for each second of ten minutes and each ten seconds of an hour, and its last events. It is safe for concurrent use.
+// History has samples of a member, for each second of ten minutes and each ten seconds of an hour, and its last events.
+// It is safe for concurrent use.
 type History struct {
 	mu     sync.Mutex
 	boot   string
@@ -41,8 +42,8 @@ func (h *History) Record(r *Reading) {
 	}
 }
 
-// At most eventsBurst events of one kind about one member are held of eventsEvery, so that an event that repeats does not
-// displace all others.
+// At most eventsBurst events of one kind about one member are kept for each eventsEvery, so that an event that repeats
+// does not displace all others.
 const (
 	eventsBurst = 5
 	eventsEvery = time.Minute
@@ -89,8 +90,8 @@ type Part struct {
 	Next   Position `json:"next"`
 }
 
-// Since returns the history after a position: all of it, if the position is in another one, or so old that samples after
-// it are held no more.
+// Since returns the history after a position. It returns all of it if the position is in another history, or so old
+// that samples after it are no longer kept.
 func (h *History) Since(p Position) Part {
 	h.mu.Lock()
 	defer h.mu.Unlock()
