@@ -86,7 +86,7 @@ func TestOperate(t *testing.T) {
 }
 
 // writes is true while the tile of writes has a rate.
-const writes = `/^[1-9]/.test(document.querySelector("#tiles .value").textContent)`
+const writes = `/^[1-9]/.test(document.querySelector("#tiles b").textContent)`
 
 func killAndStart(t *testing.T, p *page) {
 	killed := leader(t, p)
@@ -211,8 +211,9 @@ func TestLooks(t *testing.T) {
 	before := value[string](t, p, background)
 	require.NoError(t, p.click("#theme"))
 	require.NotEqual(t, before, value[string](t, p, background))
-	require.Zero(t, value[int](t, p, `[...document.querySelectorAll("button, a, input, select")].filter(b => b.offsetParent
-&& !(b.textContent.trim() || b.getAttribute("aria-label") || b.closest("label"))).length`), "each control has a name")
+	require.Zero(t, value[int](t, p, `[...document.querySelectorAll("button, a, input, select")].filter(
+b => b.offsetParent && !(b.textContent.trim() || b.getAttribute("aria-label") || b.closest("label"))).length`),
+		"each control has a name")
 	reached := map[string]bool{}
 	for range 40 {
 		reached[value[string](t, p, `document.activeElement.id || document.activeElement.dataset.action || ""`)] = true

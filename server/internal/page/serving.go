@@ -43,7 +43,8 @@ func (v *View) addAlarms(f *Facts) {
 		who := memberName(&f.Log, a.Member)
 		v.Remedies = append(v.Remedies, Remedy{a.Name, id, f.Remedy(a)})
 		if a.Name == noSpace && v.Serving == ServesAll {
-			v.Serving, v.Why = ServesReads, fmt.Sprintf("the alarm NOSPACE is raised for %s: all members refuse puts", who)
+			v.Serving = ServesReads
+			v.Why = fmt.Sprintf("the alarm NOSPACE is raised for %s: all members refuse puts", who)
 		}
 	}
 	if f.NotReady != nil {
@@ -58,12 +59,15 @@ func (f *Facts) Remedy(a *Alarm) string {
 	case a.Name == noSpace && a.Disk:
 		return fmt.Sprintf("Free space on the disk of %s: the alarm then ends by itself.", who)
 	case a.Name == noSpace && a.Member == f.ID:
-		return fmt.Sprintf("The database of %s has reached its quota of %d bytes: delete keys, compact and defragment, or "+
-			"restart with a larger --quota-backend-bytes; then `braid ctl alarm disarm`.", who, f.QuotaBytes)
+		return fmt.Sprintf("The database of %s has reached its quota of %d bytes: delete keys, compact and "+
+			"defragment, or restart with a larger --quota-backend-bytes; then `braid ctl alarm disarm`.",
+			who, f.QuotaBytes)
 	case a.Name == noSpace:
-		return fmt.Sprintf("The database of %s has reached its quota or its disk is full; its own status says which.", who)
+		return fmt.Sprintf(
+			"The database of %s has reached its quota or its disk is full; its own status shows the cause.", who)
 	case a.Name == corrupt:
-		return fmt.Sprintf("%s serves nothing and is repaired from the others; its log says whether it needs help.", who)
+		return fmt.Sprintf(
+			"%s serves nothing and is repaired from the others; its log says whether it needs help.", who)
 	}
 	return "See `braid ctl alarm list`."
 }

@@ -1,12 +1,13 @@
-// A card for each member: its log, what it does now, and its controls.
+// A card for each member with its logs, figures and controls.
 import {attr, byId, h, list, show, text} from "./dom.js"
-import {bytes, cores, count, join, millis, plural, si} from "./format.js"
-import {colorOf, condition, control, leads, model, now, self} from "./state.js"
+import {bytes, cores, count, millis, plural, si} from "./format.js"
+import {tint} from "./color.js"
+import {condition, control, leads, model, now, self} from "./state.js"
 import {legend, logBar, setBar, windowOf} from "./logbar.js"
 import {roleText} from "./picture.js"
 import {buttons, updateButtons} from "./controls.js"
 
-const mostLogs = 16
+const maxLogs = 16
 
 const facts = [
   ["writes", s => si(s.writes, "/s")],
@@ -41,7 +42,7 @@ export function update() {
   )
 }
 
-// windows are the ends of the instances' logs, over the members that answer.
+// windows returns, by instance, the end of its log that the bars of all members show: {low, high, size}.
 function windows() {
   const all = new Map()
   for (const m of model.members) {
@@ -95,7 +96,8 @@ function fill(card, m, tops) {
     st = m.status
   attr(card, "data-member", m.name)
   attr(card, "data-leads", m.reached && leads(m.id).length > 0)
-  attr(card, "class", `card c${colorOf(m.id) % 9} ${c.level}${m.reached ? "" : " away"}`)
+  attr(card, "class", `card ${c.level}${m.reached ? "" : " away"}`)
+  tint(card, m.id)
   text(p.name, m.name)
   text(p.role, roleText(m))
   text(p.zone, self(m)?.zone || "")
@@ -106,7 +108,7 @@ function fill(card, m, tops) {
   const net = control(m.name)?.net
   text(p.net, net || "")
   show(p.net, net)
-  const shown = (st?.instances || []).slice(0, mostLogs)
+  const shown = (st?.instances || []).slice(0, maxLogs)
   list(
     p.logs,
     shown,
@@ -124,8 +126,8 @@ function fill(card, m, tops) {
 }
 
 function buildLog() {
-  const p = {name: h("span", {class: "name"}), bar: logBar(), said: h("span", {class: "said"})}
-  const row = h("div", {class: "log"}, p.name, p.bar.root, p.said)
+  const p = {name: h("span", {class: "name"}), bar: logBar(), value: h("span", {class: "value"})}
+  const row = h("div", {class: "log"}, p.name, p.bar.root, p.value)
   row.parts = p
   return row
 }
@@ -147,14 +149,13 @@ function fillLog(row, i, top, m, many) {
     high,
   )
   const behind = high - i.applied_index
-  text(p.said, behind > size && m.reached ? `${count(behind)} behind` : count(i.applied_index))
+  text(p.value, behind > size && m.reached ? `${count(behind)} behind` : count(i.applied_index))
   attr(
     row,
     "title",
     `Entries ${count(i.first_index)} to ${count(i.last_index)} are in the log; on disk up to ` +
-      `${count(i.durable_index)}, ` +
-      `committed up to ${count(i.commit_index)}, applied up to ${count(i.applied_index)}: ` +
-      `${plural(i.apply_lag, "entry", "entries")} to apply. ` +
-      `The bar has the last ${count(size)}.`,
+      `${count(i.durable_index)}, committed up to ${count(i.commit_index)}, applied up to ` +
+      `${count(i.applied_index)}: ${plural(i.apply_lag, "entry", "entries")} to apply. The bar has the last ` +
+      `${count(size)}.`,
   )
 }

@@ -1,7 +1,9 @@
 // The charts of the last minutes, with one cursor for all.
 import {attr, byId, choice, h, list, style, text} from "./dom.js"
+import {memberColor, resolve, shared, tint} from "./color.js"
 import {bytes, clock, cores, join, millis, si} from "./format.js"
-import {colorOf, model, now} from "./state.js"
+import {max, sum} from "./series.js"
+import {model, now} from "./state.js"
 
 /* global uPlot */
 
@@ -17,7 +19,7 @@ const charts = [
   {id: "lag", title: "Committed, not applied", lines: ["lag"], unit: x => si(x)},
   {id: "cpu", title: "CPU", lines: ["cpu_cores"], sum: true, unit: cores},
   {id: "memory", title: "Memory", lines: ["memory_bytes"], unit: x => bytes(x)},
-  {id: "database", title: "Database file", lines: ["db_bytes"], unit: x => bytes(x), limit: () => quota()},
+  {id: "database", title: "Database file", lines: ["db_bytes"], unit: x => bytes(x), limit: quota},
 ]
 
 const ranges = {300: 1, 600: 1, 3600: 10} // seconds, and those of a point
@@ -26,11 +28,11 @@ const height = 150
 const hidden = new Set() // members that are not drawn
 let range = 300,
   view = "members",
-  shape = ""
+  shape = "", // of the charts that are drawn
+  colors = {} // of the theme, by property
 
 function quota() {
-  const q = Math.max(...model.members.map(m => m.status?.quota_bytes || 0))
-  return q > 0 ? q : null
+  return max(model.members.map(m => m.status?.quota_bytes || 0)) || null
 }
 
 export function start() {
@@ -67,11 +69,11 @@ export function start() {
     {rootMargin: "200px"},
   )
   for (const c of charts) {
-    c.title_ = h("h3", {}, c.title)
     c.now = h("span", {class: "now"})
     c.plot = h("div", {class: "plot"})
     c.tip = h("div", {class: "tip", hidden: true})
-    c.root = h("figure", {class: "chart", id: "chart-" + c.id}, h("figcaption", {}, c.title_, c.now), c.plot, c.tip)
+    const caption = h("figcaption", {}, h("h3", {}, c.title), c.now)
+    c.root = h("figure", {class: "chart", id: "chart-" + c.id}, caption, c.plot, c.tip)
     c.root.chart = c
     byId("charts").append(c.root)
     seen.observe(c.root)
@@ -87,22 +89,19 @@ export function restyle() {
   if (model.members.length) update()
 }
 
-const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
-const colorVar = m => css("--m" + (colorOf(m.id) % 9))
-
-// lines are what a chart draws: {name, key, member, color, dash}.
+// lines returns the lines of a chart: {name, key, member, color, dash}.
 function lines(c) {
-  if (view === "sum" && c.sum) return [{name: "sum", color: css("--accent"), key: c.lines[0]}]
+  if (view === "sum" && c.sum) return [{name: "sum", color: resolve("--accent"), key: c.lines[0]}]
   const out = []
   c.lines.forEach((key, i) => {
     for (const m of model.members) {
       if (hidden.has(m.id)) continue
-      const dash = i === 1 ? [3, 3] : colorOf(m.id) > 8 ? [8, 3] : undefined
+      const dash = i === 1 ? [3, 3] : shared(m.id) ? [8, 3] : undefined
       out.push({
         name: m.name + (c.lines.length > 1 ? (i ? " p50" : " p99") : ""),
         key,
         member: m,
-        color: colorVar(m),
+        color: memberColor(m.id),
         dash,
       })
     }
@@ -115,45 +114,43 @@ export function update() {
     step = ranges[range]
   const to = end - (end % step),
     from = to - range
-  const want = [
-    range,
-    view,
-    model.members.map(m => m.id + m.name),
-    [...hidden],
-    document.documentElement.dataset.theme,
-  ].join()
+  const want = [range, view, model.members.map(m => m.id + m.name), [...hidden]].join()
   if (want !== shape) {
     shape = want
-    drawLegend()
-    for (const c of charts) {
-      c.u?.destroy()
-      c.u = null
-    }
+    reset()
   }
   const times = []
   for (let t = from; t <= to; t += step) times.push(t)
   for (const c of charts) {
     if (!c.seen) continue
-    const drawn = c.u ? c.lines_ : (c.lines_ = lines(c))
-    const data = [
-      times,
-      ...drawn.map(l => (l.member ? l.member.series.column(l.key, from, to, step) : total(l.key, from, to, step))),
-    ]
-    c.u ? c.u.setData(data, false) : (c.u = make(c, drawn, data))
+    if (!c.u) c.drawn = lines(c)
+    const data = [times, ...c.drawn.map(l => (l.member?.series || total).column(l.key, from, to, step))]
+    c.u ? c.u.setData(data, false) : (c.u = make(c, data))
     c.u.batch(() => {
       c.u.setScale("x", {min: from, max: to})
       c.u.setScale("y", bounds(c, data))
     })
-    say(c, drawn, data)
+    showNewest(c, data)
   }
 }
 
-function total(key, from, to, step) {
-  const columns = model.members.map(m => m.series.column(key, from, to, step))
-  return columns[0].map((_, i) => {
-    const there = columns.map(x => x[i]).filter(x => x != null)
-    return there.length ? there.reduce((a, b) => a + b, 0) : null
-  })
+// reset removes the charts, so that they are made again.
+function reset() {
+  const used = ["--ink-2", "--grid", "--bad", "--bad-line", "--warn-line"]
+  colors = Object.fromEntries(used.map(name => [name, resolve(name)]))
+  drawLegend()
+  for (const c of charts) {
+    c.u?.destroy()
+    c.u = null
+  }
+}
+
+// total is the series of the sums of all members.
+const total = {
+  column(...args) {
+    const columns = model.members.map(m => m.series.column(...args))
+    return columns[0].map((_, i) => sum(columns.map(x => x[i]).filter(x => x != null)))
+  },
 }
 
 // bounds begin at 0, end above the largest value, and show the limit if it is near.
@@ -165,28 +162,26 @@ function bounds(c, data) {
   return {min: 0, max: top > 0 ? top * 1.12 : 1}
 }
 
-// say writes the newest values beside the title.
-function say(c, drawn, data) {
-  const last = drawn
+// showNewest shows the newest values beside the title.
+function showNewest(c, data) {
+  const last = c.drawn
     .map((l, i) => (l.key === c.lines[0] ? data[i + 1].findLast(v => v != null) : null))
     .filter(v => v != null)
   if (!last.length) {
     text(c.now, "no samples")
     return
   }
-  text(
-    c.now,
-    c.sum
-      ? join(c.unit(last.reduce((a, b) => a + b, 0)))
-      : `${last.length > 1 ? "up to " : ""}${join(c.unit(Math.max(...last)))}`,
-  )
+  const value = join(c.unit(c.sum ? sum(last) : max(last)))
+  text(c.now, c.sum || last.length === 1 ? value : "up to " + value)
 }
 
-function make(c, drawn, data) {
-  const ink = css("--ink-2"),
-    grid = css("--grid"),
-    font = "11px " + css("--font")
-  const axis = {stroke: ink, font, ticks: {show: false}, grid: {stroke: grid, width: 1}}
+function make(c, data) {
+  const axis = {
+    stroke: colors["--ink-2"],
+    font: "11px " + getComputedStyle(document.body).fontFamily,
+    ticks: {show: false},
+    grid: {stroke: colors["--grid"], width: 1},
+  }
   return new uPlot(
     {
       width: Math.max(120, c.plot.clientWidth),
@@ -213,14 +208,14 @@ function make(c, drawn, data) {
       ],
       series: [
         {},
-        ...drawn.map(l => ({
+        ...c.drawn.map(l => ({
           label: l.name,
           stroke: l.color,
           width: 1.5,
           dash: l.dash,
           points: {show: false},
           spanGaps: false,
-          fill: drawn.length === 1 ? l.color + "22" : undefined,
+          fill: c.drawn.length === 1 ? `color-mix(in srgb, ${l.color} 13%, transparent)` : undefined,
         })),
       ],
       hooks: {drawClear: [u => drawMarks(u, c)], setCursor: [u => tip(c, u)]},
@@ -240,7 +235,7 @@ function drawMarks(u, c) {
     const t = e.at / 1000
     if (e.level === "info" || t < u.scales.x.min || t > u.scales.x.max) continue
     const x = Math.round(u.valToPos(t, "x", true))
-    ctx.strokeStyle = css(e.level === "error" ? "--bad-line" : "--warn-line")
+    ctx.strokeStyle = colors[e.level === "error" ? "--bad-line" : "--warn-line"]
     ctx.beginPath()
     ctx.moveTo(x, bbox.top)
     ctx.lineTo(x, bbox.top + bbox.height)
@@ -249,7 +244,7 @@ function drawMarks(u, c) {
   const limit = c.limit?.()
   if (limit && limit <= u.scales.y.max) {
     const y = u.valToPos(limit, "y", true)
-    ctx.strokeStyle = css("--bad")
+    ctx.strokeStyle = colors["--bad"]
     ctx.setLineDash([6, 4])
     ctx.beginPath()
     ctx.moveTo(bbox.left, y)
@@ -265,21 +260,17 @@ function tip(c, u) {
     own = i != null && u.cursor.left >= 0 && c.root.matches(":hover")
   c.tip.hidden = !own
   if (!own) return
-  const rows = c.lines_
+  const rows = c.drawn
     .map((l, k) => ({l, v: u.data[k + 1][i]}))
     .filter(r => r.v != null)
     .sort((a, b) => b.v - a.v)
   c.tip.replaceChildren(
     h("b", {}, clock(u.data[0][i] * 1000)),
-    ...rows.map(r =>
-      h(
-        "span",
-        {class: r.l.member ? "c" + (colorOf(r.l.member.id) % 9) : ""},
-        h("i", {class: "swatch"}),
-        r.l.name,
-        h("b", {}, join(c.unit(r.v))),
-      ),
-    ),
+    ...rows.map(({l, v}) => {
+      const row = h("span", {}, h("i", {class: "swatch"}), l.name, h("b", {}, join(c.unit(v))))
+      tint(row, l.member?.id)
+      return row
+    }),
   )
   const left = u.cursor.left + u.bbox.left / devicePixelRatio,
     wide = c.plot.clientWidth
@@ -308,7 +299,7 @@ function drawLegend() {
         h("span", {}),
       ),
     (b, m) => {
-      attr(b, "class", "key c" + (colorOf(m.id) % 9))
+      tint(b, m.id)
       attr(b, "aria-pressed", String(!hidden.has(m.id)))
       text(b.lastChild, m.name)
     },

@@ -2,41 +2,65 @@
 import {attr, byId, h, show, text} from "./dom.js"
 import {join, plural, si} from "./format.js"
 import {addEvent, best, control, model} from "./state.js"
-import {askControls, askNow, request} from "./poll.js"
+import {refresh, request, requestControls} from "./poll.js"
 
-// actions on a member: in which states they are possible, and how the page reports them.
+// actions on a member: the states in which they are possible, and the event that they add.
 const actions = [
-  [
-    "kill",
-    "Kill",
-    ["running", "paused", "starting"],
-    "was killed from here",
-    "End the process at once, as a crash does",
-  ],
-  ["start", "Start", ["dead"], "was started from here", "Start the process again, with its data"],
-  ["pause", "Pause", ["running"], "was paused from here", "The process stands still, as on a machine that hangs"],
-  ["resume", "Resume", ["paused"], "was resumed from here", "The process continues"],
-  [
-    "cut",
-    "Cut off",
-    ["running", "paused"],
-    "was cut off from the others from here",
-    "No other member reaches it, and it reaches none",
-  ],
-  [
-    "slow",
-    "Slow down",
-    ["running", "paused"],
-    "has slow links, set from here",
-    "Its links to the others become slow",
-  ],
-  ["heal", "Heal", ["running", "paused", "dead"], "has its links back, set from here", "Its links are as they were"],
+  {
+    name: "kill",
+    label: "Kill",
+    states: ["running", "paused", "starting"],
+    event: "was killed from here",
+    title: "End the process at once, as a crash does",
+  },
+  {
+    name: "start",
+    label: "Start",
+    states: ["dead"],
+    event: "was started from here",
+    title: "Start the process again, with its data",
+  },
+  {
+    name: "pause",
+    label: "Pause",
+    states: ["running"],
+    event: "was paused from here",
+    title: "Suspend the process, as on a machine that hangs",
+  },
+  {
+    name: "resume",
+    label: "Resume",
+    states: ["paused"],
+    event: "was resumed from here",
+    title: "The process continues",
+  },
+  {
+    name: "cut",
+    label: "Cut off",
+    states: ["running", "paused"],
+    event: "was cut off from the others from here",
+    title: "No other member reaches it, and it reaches none",
+  },
+  {
+    name: "slow",
+    label: "Slow down",
+    states: ["running", "paused"],
+    event: "has slow links, set from here",
+    title: "Its links to the others become slow",
+  },
+  {
+    name: "heal",
+    label: "Heal",
+    states: ["running", "paused", "dead"],
+    event: "has its links back, set from here",
+    title: "Its links are as they were",
+  },
 ]
 
 let error = null
 
-// act sends a change, and says what failed in a sentence.
-async function act(what, path, options, done) {
+// act requests a change. It calls done if that succeeds, and shows the error with the change's name if it fails.
+async function act(change, path, options, done) {
   try {
     const answer = await request(path, {
       ...options,
@@ -48,10 +72,10 @@ async function act(what, path, options, done) {
     fail("")
     done?.()
   } catch (e) {
-    fail(`${what}: ${e.name === "TimeoutError" ? "no answer within 15 s" : e.message}`)
+    fail(`${change}: ${e.name === "TimeoutError" ? "no answer within 15 s" : e.message}`)
   }
-  await askControls()
-  askNow()
+  await requestControls()
+  refresh()
 }
 
 function fail(sentence) {
@@ -62,38 +86,24 @@ function fail(sentence) {
 // buttons makes the buttons of a member.
 export function buttons(m) {
   const node = h("div", {class: "buttons", role: "group", "aria-label": "Controls of " + m.name, hidden: true})
-  node.all = actions.map(([action, label, , done, title]) => {
-    const b = h(
-      "button",
-      {
-        type: "button",
-        title,
-        "data-action": action,
-        "data-member": m.name,
-        onclick: async () => {
-          b.disabled = true
-          await act(
-            `${m.name}: ${label.toLowerCase()}`,
-            `/up/members/${encodeURIComponent(m.name)}/${action}`,
-            {method: "POST"},
-            () =>
-              addEvent({
-                at: model.at + Date.now() - model.reached,
-                level: "info",
-                kind: "control",
-                text: `${m.name} ${done}`,
-                member: m.id,
-              }),
-          )
-          b.disabled = false
-        },
-      },
-      label,
-    )
-    return b
-  })
+  node.all = actions.map(action => actionButton(m, action))
   node.append(...node.all)
   return node
+}
+
+function actionButton(m, {name, label, title, event}) {
+  const path = `/up/members/${encodeURIComponent(m.name)}/${name}`
+  const done = () => {
+    const at = model.at + Date.now() - model.reached
+    addEvent({at, level: "info", kind: "control", text: `${m.name} ${event}`, member: m.id})
+  }
+  const onclick = async () => {
+    b.disabled = true
+    await act(`${m.name}: ${label.toLowerCase()}`, path, {method: "POST"}, done)
+    b.disabled = false
+  }
+  const b = h("button", {type: "button", title, "data-action": name, "data-member": m.name, onclick}, label)
+  return b
 }
 
 // updateButtons shows the actions that are possible now.
@@ -101,86 +111,67 @@ export function updateButtons(node, m) {
   const c = control(m.name)
   show(node, c)
   if (!c) return
-  actions.forEach(([action, , states], i) => {
-    const there =
-      states.includes(c.state) &&
-      (action !== "heal" || c.net) &&
-      !(c.net && (action === "cut" || action === "slow") && c.state === "dead")
-    show(node.all[i], there)
-  })
+  actions.forEach(({name, states}, i) => show(node.all[i], states.includes(c.state) && (name !== "heal" || c.net)))
 }
 
 const form = {}
 
-function field(label, node) {
-  return h("label", {}, h("span", {}, label), node)
+const field = (label, node) => h("label", {}, h("span", {}, label), node)
+const number = (value, min, max) => h("input", {type: "number", value, min, max, step: 1, required: true})
+const pick = (options, value) =>
+  h(
+    "select",
+    {},
+    options.map(([v, t]) => h("option", {value: v, selected: v === value}, t)),
+  )
+
+// onsubmit is a listener that calls f in place of the browser's own request.
+const onsubmit = f => e => {
+  e.preventDefault()
+  f()
 }
 
 export function start() {
-  const number = (value, min, max, step) => h("input", {type: "number", value, min, max, step, required: true})
-  const pick = (options, value) =>
-    h(
-      "select",
-      {},
-      options.map(([v, t]) => h("option", {value: v, selected: v === value}, t)),
-    )
-  Object.assign(form, {
-    protocol: h("select", {id: "to-protocol"}),
-    change: h("button", {type: "submit", id: "switch"}, "Switch"),
-    changing: h("span", {class: "note"}),
-    clients: number(100, 1, 1000, 1),
-    size: pick(
-      [
-        ["16", "16 B"],
-        ["128", "128 B"],
-        ["1024", "1 KiB"],
-        ["16384", "16 KiB"],
-        ["65536", "64 KiB"],
-        ["1048576", "1 MiB"],
-      ],
-      "16",
-    ),
-    reads: pick(
-      [
-        ["0", "none"],
-        ["0.5", "half"],
-        ["0.9", "90 %"],
-        ["1", "all"],
-      ],
-      "0.5",
-    ),
-    load: h("button", {type: "submit", id: "load"}, "Start load"),
-    loading: h("span", {class: "note", id: "loading"}),
-  })
   error = h("p", {class: "error", role: "alert", hidden: true})
-  const switching = h(
+  byId("controls").append(protocolForm(), loadForm(), error)
+}
+
+function protocolForm() {
+  form.protocol = h("select", {id: "to-protocol"})
+  form.change = h("button", {type: "submit", id: "switch"}, "Switch")
+  form.changing = h("span", {class: "note"})
+  return h("form", {onsubmit: onsubmit(changeProtocol)}, field("Protocol", form.protocol), form.change, form.changing)
+}
+
+function loadForm() {
+  const sizes = [
+    ["16", "16 B"],
+    ["128", "128 B"],
+    ["1024", "1 KiB"],
+    ["16384", "16 KiB"],
+    ["65536", "64 KiB"],
+    ["1048576", "1 MiB"],
+  ]
+  const shares = [
+    ["0", "none"],
+    ["0.5", "half"],
+    ["0.9", "90 %"],
+    ["1", "all"],
+  ]
+  form.clients = number(100, 1, 1000)
+  form.size = pick(sizes, "16")
+  form.reads = pick(shares, "0.5")
+  form.load = h("button", {type: "submit", id: "load"}, "Start load")
+  form.loading = h("span", {class: "note", id: "loading"})
+  return h(
     "form",
-    {
-      onsubmit: e => {
-        e.preventDefault()
-        changeProtocol()
-      },
-    },
-    field("Protocol", form.protocol),
-    form.change,
-    form.changing,
-  )
-  const load = h(
-    "form",
-    {
-      id: "load-form",
-      onsubmit: e => {
-        e.preventDefault()
-        changeLoad()
-      },
-    },
+    {id: "load-form", onsubmit: onsubmit(changeLoad)},
     field("Clients", form.clients),
     field("Value", form.size),
     field("Reads", form.reads),
     form.load,
     form.loading,
   )
-  byId("controls").append(switching, load, error)
 }
 
 function changeProtocol() {

@@ -3,7 +3,9 @@
 const space = "http://www.w3.org/2000/svg"
 
 function fill(node, attrs, children) {
-  for (const [name, value] of Object.entries(attrs || {})) attr(node, name, value)
+  for (const [name, value] of Object.entries(attrs || {}))
+    if (typeof value === "function") node.addEventListener(name.slice(2), value)
+    else attr(node, name, value)
   node.append(...children.flat().filter(c => c != null && c !== false))
   return node
 }
@@ -14,12 +16,8 @@ export const h = (name, attrs, ...children) => fill(document.createElement(name)
 // s makes an element of SVG.
 export const s = (name, attrs, ...children) => fill(document.createElementNS(space, name), attrs, children)
 
-// attr sets an attribute if it is another one; null, undefined and false remove it.
+// attr sets an attribute if its value differs; null, undefined and false remove it.
 export function attr(node, name, value) {
-  if (typeof value === "function") {
-    node.addEventListener(name.slice(2), value)
-    return
-  }
   if (value == null || value === false) {
     if (node.hasAttribute(name)) node.removeAttribute(name)
     return
@@ -28,15 +26,15 @@ export function attr(node, name, value) {
   if (node.getAttribute(name) !== text) node.setAttribute(name, text)
 }
 
-// text sets the text of a node if it is another one.
+// text sets the text of a node if it differs.
 export function text(node, value) {
   const t = value == null ? "" : String(value)
   if (node.textContent !== t) node.textContent = t
 }
 
-const styles = new WeakMap() // what style set, by node
+const styles = new WeakMap() // properties that style has set, by node
 
-// style sets a property of the style if it is another one.
+// style sets a property of a node's style if its value differs.
 export function style(node, name, value) {
   const had = of(styles, node)
   if (had.get(name) !== value) {
@@ -58,8 +56,8 @@ export const byId = id => document.getElementById(id)
 
 const rows = new WeakMap() // the children that list made, by node
 
-// list keeps the children of a node equal to items: make(item) returns the element of a new one, which
-// update(element, item) then fills. key(item) tells which is which.
+// list keeps the children of a node equal to items: make(item) returns the element of a new item, and
+// update(element, item) fills it. key(item) identifies an item.
 export function list(parent, items, key, make, update) {
   const had = of(rows, parent)
   const keys = new Set()
@@ -80,24 +78,16 @@ export function list(parent, items, key, make, update) {
     }
 }
 
-// choice makes buttons of which one is pressed. changed is called with its value.
+// choice makes a group of buttons, one of them pressed, from [[value, label]]. changed(value) is called on a click.
 export function choice(parent, options, value, changed) {
-  const buttons = options.map(([v, label]) =>
-    h(
-      "button",
-      {
-        type: "button",
-        "aria-pressed": String(v === value),
-        onclick: () => {
-          for (const b of buttons) attr(b, "aria-pressed", String(b.value_ === v))
-          changed(v)
-        },
-      },
-      label,
-    ),
-  )
-  options.forEach(([v], i) => {
-    buttons[i].value_ = v
-  })
-  parent.replaceChildren(...buttons)
+  const press = pressed => {
+    for (const [v, b] of buttons) attr(b, "aria-pressed", String(v === pressed))
+  }
+  const click = v => {
+    press(v)
+    changed(v)
+  }
+  const buttons = options.map(([v, label]) => [v, h("button", {type: "button", onclick: () => click(v)}, label)])
+  press(value)
+  parent.replaceChildren(...buttons.map(([, b]) => b))
 }

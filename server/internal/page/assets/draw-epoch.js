@@ -1,7 +1,8 @@
-// An epoch: whose slots its part of the log has, how far they are decided, and who is banned.
+// An epoch: the slots of each leader, the part of them that is decided, and the banned members.
 import {attr, list, s, text} from "./dom.js"
 import {count, join, names, plural, share} from "./format.js"
-import {colorOf, nameOf} from "./state.js"
+import {tint} from "./color.js"
+import {nameOf} from "./state.js"
 import {frame, row} from "./draw-log.js"
 import {setBar} from "./logbar.js"
 
@@ -44,11 +45,8 @@ function drawStrip(strip, e, i) {
   strip.cells.forEach((cell, n) => {
     const slot = e.first_index + Math.floor(((n + 1) * slots) / cells) - 1,
       g = e.segments[n % e.segments.length]
-    attr(
-      cell,
-      "class",
-      `c${colorOf(g.leader) % 9} ${slot <= i.commit_index ? "done" : slot <= g.decided_index ? "part" : ""}`,
-    )
+    tint(cell, g.leader)
+    attr(cell, "class", slot <= i.commit_index ? "done" : slot <= g.decided_index ? "part" : "")
   })
 }
 
@@ -56,13 +54,13 @@ function drawSegment(r, g, e) {
   const p = r.parts,
     all = Math.max(1, g.last_index - e.first_index)
   const done = Math.max(0, Math.min(1, (g.decided_index - e.first_index + 1) / all))
-  attr(r, "class", `row cells c${colorOf(g.leader) % 9}`)
+  tint(r, g.leader)
   text(p.who, nameOf(g.leader))
   text(p.tag, g.ballot ? "revoked" : "leads")
-  setBar(p.bar, {applied: done, commit: done, durable: done, last: done}, 0, 1)
+  setBar(p.bar, {applied: done}, 0, 1)
   const decided = Math.round(done * g.slots)
   text(
-    p.said,
+    p.value,
     `${decided} of ${g.slots}` +
       (g.skipped ? ` · ${join(share(Math.min(1, g.skipped / Math.max(1, decided))))} skipped` : ""),
   )

@@ -1,13 +1,15 @@
-// Fragments of large values: into how many a value is cut, and who holds how much.
+// Fragments of large values: their number for a value, and the bytes that each member holds.
 import {attr, h, list, text} from "./dom.js"
 import {bytes, join, plural} from "./format.js"
-import {colorOf, cut, leads, model, voters} from "./state.js"
+import {tint} from "./color.js"
+import {sum} from "./series.js"
+import {cut, leads, model, voters} from "./state.js"
 import {frame, row} from "./draw-log.js"
 import {setBar} from "./logbar.js"
 
 export function drawFragments(node, st) {
   const f = frame(node, false),
-    k = Math.max(1, cut(st)),
+    k = Math.max(1, cut()),
     n = voters(st).all
   node.value ||= node.insertBefore(h("div", {class: "value-cut", "aria-hidden": "true"}), f.root)
   text(
@@ -21,9 +23,10 @@ export function drawFragments(node, st) {
     node.value,
     holders,
     x => x.m.id,
-    () => h("span", {}),
+    () => h("span"),
     (cell, x) => {
-      attr(cell, "class", `c${colorOf(x.m.id) % 9}${x.parity ? " parity" : ""}${x.m.reached ? "" : " away"}`)
+      tint(cell, x.m.id)
+      attr(cell, "class", `${x.parity ? "parity" : ""} ${x.m.reached ? "" : "away"}`)
       text(cell, k > 1 ? x.m.name : `${x.m.name}: all`)
     },
   )
@@ -42,13 +45,13 @@ export function drawFragments(node, st) {
 function drawHolder(r, m, most, k) {
   const p = r.parts,
     b = m.status.bodies
-  attr(r, "class", `row c${colorOf(m.id) % 9}${m.reached ? "" : " silent"}`)
+  tint(r, m.id)
+  attr(r, "class", `row${m.reached ? "" : " silent"}`)
   text(p.who, m.name)
   text(p.tag, leads(m.id).length ? "whole" : k > 1 ? `1/${k}` : "whole")
-  const bar = b.live_bytes / most
-  setBar(p.bar, {applied: bar, commit: bar, durable: bar, last: bar}, 0, 1)
+  setBar(p.bar, {applied: b.live_bytes}, 0, most)
   text(
-    p.said,
+    p.value,
     b.held
       ? `${plural(b.held, "value")} · ${join(bytes(b.live_bytes))}${b.missing ? ` · ${b.missing} missing` : ""}`
       : "holds none",
@@ -56,9 +59,9 @@ function drawHolder(r, m, most, k) {
   attr(
     r,
     "title",
-    `${m.name} holds ${plural(b.held, "large value")}; ${b.fetched} were made whole here with fragments ` +
-      `of others, ${b.served} fragments served, ` +
-      `${b.short || 0} to be made whole, ${b.corrupt} found damaged, ${b.repaired} repaired`,
+    `${m.name} holds ${plural(b.held, "large value")}; ${b.fetched} were made whole here with fragments of others, ` +
+      `${b.served} fragments served, ${b.short || 0} to be made whole, ${b.corrupt} found damaged, ` +
+      `${b.repaired} repaired`,
   )
 }
 
@@ -67,8 +70,5 @@ function foot(members) {
   if (restriping) return `Members may leave once ${plural(restriping, "more member")} hold large values whole.`
   if (!members.some(m => m.status.bodies.held))
     return "No large value was written yet: smaller ones stay whole in the database."
-  return (
-    `Made whole for reading with fragments of others: ` +
-    `${members.reduce((a, m) => a + m.status.bodies.fetched, 0)} values.`
-  )
+  return `Made whole for reading with fragments of others: ${sum(members.map(m => m.status.bodies.fetched))} values.`
 }

@@ -1,7 +1,9 @@
-// Lanes: what each member spreads itself, how much of it is confirmed, and how full its window is.
+// Lanes: the commands that each member sends itself, those that are confirmed, and the use of its window.
 import {attr, list, text} from "./dom.js"
 import {bytes, count, join} from "./format.js"
-import {colorOf, leads, model} from "./state.js"
+import {tint} from "./color.js"
+import {sum} from "./series.js"
+import {leads, model} from "./state.js"
 import {frame, row} from "./draw-log.js"
 import {setBar, windowOf} from "./logbar.js"
 
@@ -25,9 +27,9 @@ export function drawLanes(node, st) {
   text(
     f.foot,
     used
-      ? `Each window has ${join(bytes(l.window_bytes))}. Signals spared ${join(bytes(rows.reduce((a, r) => a + r.l.spared_bytes, 0)))} ` +
-          `that the leader did not have to send.`
-      : "No command took a lane yet. A blind put takes one if its client asks for it, or if its key has a " +
+      ? `Each window has ${join(bytes(l.window_bytes))}. Lanes saved the leader from sending ` +
+          `${join(bytes(sum(rows.map(r => r.l.spared_bytes))))}.`
+      : "No command was sent by a lane yet. A blind put is if its client requests it, or if its key has a " +
           "--lane-prefix.",
   )
 }
@@ -40,24 +42,18 @@ function accepting(l) {
 function drawLane(r, {m, l, own}) {
   const p = r.parts,
     leader = leads(m.id).length > 0
-  attr(r, "class", `row c${colorOf(m.id) % 9}`)
+  tint(r, m.id)
   text(p.who, m.name)
-  text(p.tag, leader ? "confirms" : l.open ? "spreads" : "closed")
+  text(p.tag, leader ? "confirms" : l.open ? "sends" : "closed")
   const size = windowOf("lane" + m.id, own.held - own.confirmed),
     from = Math.max(0, own.held - size)
-  setBar(
-    p.bar,
-    {applied: own.confirmed, commit: own.confirmed, durable: own.durable, last: own.held},
-    from,
-    Math.max(own.held, 1),
-  )
-  text(p.said, leader ? "needs no lane" : own.held ? `${join(bytes(own.held_bytes))} in the window` : "empty")
+  setBar(p.bar, {applied: own.confirmed, durable: own.durable, last: own.held}, from, Math.max(own.held, 1))
+  text(p.value, leader ? "needs no lane" : own.held ? `${join(bytes(own.held_bytes))} in the window` : "empty")
   attr(
     r,
     "title",
     `Batches of the lane of ${m.name}: ${count(own.held)} held, ${count(own.durable)} on disk, ` +
-      `${count(own.confirmed)} confirmed; ` +
-      `${join(bytes(l.sent_bytes))} sent by lanes, ${join(bytes(l.received_bytes))} received, ` +
-      `${count(l.missed)} asked for, ${count(l.refused)} refused`,
+      `${count(own.confirmed)} confirmed; ${join(bytes(l.sent_bytes))} sent by lanes, ` +
+      `${join(bytes(l.received_bytes))} received, ${count(l.missed)} requested again, ${count(l.refused)} refused`,
   )
 }

@@ -1,10 +1,11 @@
-// The log of one leader: how far each member has acknowledged it, and where the quorum is.
+// The log of one leader: the part that each member has acknowledged, and the part that is committed.
 import {attr, h, list, style, text} from "./dom.js"
 import {bytes, count, join, plural} from "./format.js"
+import {tint} from "./color.js"
 import {colorOf, leads, model, nameOf, voters} from "./state.js"
 import {logBar, setBar, windowOf} from "./logbar.js"
 
-// rowsOf makes the frame of a drawing: a title, rows with a bar, and a line across the bars.
+// frame makes the frame of a drawing: a title, rows with bars, a foot, and if wanted a line across the bars.
 export function frame(node, line) {
   if (node.frame) return node.frame
   const f = {
@@ -20,14 +21,15 @@ export function frame(node, line) {
   return (node.frame = f)
 }
 
+// row makes a row of a frame; "cells" divides its bar.
 export function row(extra = "") {
   const p = {
     who: h("span", {class: "who"}),
     tag: h("span", {class: "tag"}),
     bar: logBar(),
-    said: h("span", {class: "said"}),
+    value: h("span", {class: "value"}),
   }
-  const node = h("div", {class: "row " + extra}, h("span", {class: "label"}, p.who, p.tag), p.bar.root, p.said)
+  const node = h("div", {class: "row " + extra}, h("span", {class: "label"}, p.who, p.tag), p.bar.root, p.value)
   node.parts = p
   return node
 }
@@ -41,7 +43,7 @@ export function place(f, share, word) {
   text(f.mark, word)
 }
 
-// drawLog draws the leader's view, which is of one moment.
+// drawLog draws the log by the leader's status alone: other members' statuses are of other moments.
 export function drawLog(node, st) {
   const f = frame(node, true),
     paxos = st.protocol === "multi-paxos"
@@ -50,26 +52,7 @@ export function drawLog(node, st) {
       m => m.reached && leads(m.id).length && m.status?.instances.some(x => x.role === "leader"),
     )
   const own = leader?.status.instances.find(x => x.instance === i.instance) || i
-  const entries = leader
-    ? [
-        {id: leader.id, match: own.durable_index, last: own.last_index, leader: true},
-        ...(own.peers || []).map(p => ({
-          id: p.id,
-          match: p.match_index,
-          last: p.match_index,
-          active: p.active,
-          under: p.inflight_bytes,
-          lacking: p.lacking,
-        })),
-      ]
-    : model.members
-        .filter(m => m.reached && m.status?.instances.length)
-        .map(m => ({
-          id: m.id,
-          match: m.status.instances[0].durable_index,
-          last: m.status.instances[0].last_index,
-          alone: true,
-        }))
+  const entries = leader ? acknowledged(leader.id, own) : durable()
   entries.sort((a, b) => (b.leader || 0) - (a.leader || 0) || colorOf(a.id) - colorOf(b.id))
   const line = decidedTo(st, own, entries)
   const there = entries.filter(e => e.leader || e.active || e.alone)
@@ -96,7 +79,28 @@ export function drawLog(node, st) {
   text(f.foot, foot(own, size, leader, paxos))
 }
 
-// decidedTo is what a majority has, by the same view as the bars: the index of commits may be of a later moment.
+// acknowledged lists the index that each member has acknowledged, by the status of the leader.
+function acknowledged(leader, own) {
+  const peers = (own.peers || []).map(p => ({
+    id: p.id,
+    match: p.match_index,
+    last: p.match_index,
+    active: p.active,
+    under: p.inflight_bytes,
+  }))
+  return [{id: leader, match: own.durable_index, last: own.last_index, leader: true}, ...peers]
+}
+
+// durable lists the index that each member has on disk, by its own status: without a leader.
+const durable = () =>
+  model.members
+    .filter(m => m.reached && m.status?.instances.length)
+    .map(m => {
+      const i = m.status.instances[0]
+      return {id: m.id, match: i.durable_index, last: i.last_index, alone: true}
+    })
+
+// decidedTo is the index that a majority has acknowledged by the entries of the bars.
 function decidedTo(st, own, entries) {
   const {all, majority} = voters(st),
     quorums = st.settings?.quorums
@@ -105,9 +109,9 @@ function decidedTo(st, own, entries) {
 }
 
 function foot(own, size, leader, paxos) {
-  const what = paxos ? "slots" : "entries"
+  const kind = paxos ? "slots" : "entries"
   return (
-    `The bars have the last ${count(size)} ${what}. ` +
+    `The bars have the last ${count(size)} ${kind}. ` +
     (leader ? `${own.ballot ? "Ballot" : "Term"} ${own.ballot || own.term} of ${nameOf(leader.id)}.` : "") +
     (own.preparing ? ` It prepares to lead: ${plural(own.preparing, "large value")} to make whole.` : "")
   )
@@ -116,13 +120,14 @@ function foot(own, size, leader, paxos) {
 function drawRow(r, e, own, {from, high, line}, paxos) {
   const p = r.parts,
     silent = !e.leader && !e.active && !e.alone
-  attr(r, "class", `row ${paxos ? "cells " : ""}c${colorOf(e.id) % 9}${silent ? " silent" : ""}`)
+  attr(r, "class", `row${paxos ? " cells" : ""}${silent ? " silent" : ""}`)
+  tint(r, e.id)
   text(p.who, nameOf(e.id))
   text(p.tag, e.leader ? "leads" : silent ? "silent" : e.alone ? "" : e.match >= line ? "✓" : "")
-  setBar(p.bar, {applied: e.match, commit: e.match, durable: e.match, last: e.last}, from, high)
+  setBar(p.bar, {applied: e.match, last: e.last}, from, high)
   const late = own.last_index - e.match
   text(
-    p.said,
+    p.value,
     silent
       ? `${count(late)} behind`
       : late > 0

@@ -1,7 +1,8 @@
-// Instances of a log that is merged from several: the rounds that each has, and for which of them the merge waits.
+// A log that is merged from several instances: the rounds of each instance, and the one for which the merge waits.
 import {attr, list, s, text} from "./dom.js"
 import {count, join, share} from "./format.js"
-import {colorOf, member, nameOf} from "./state.js"
+import {tint} from "./color.js"
+import {member, nameOf} from "./state.js"
 import {frame, place, row} from "./draw-log.js"
 import {setBar, windowOf} from "./logbar.js"
 
@@ -25,20 +26,20 @@ export function drawRounds(node, st) {
       const p = r.parts,
         x = i.rounds,
         waits = st.next_slot?.instance === i.instance && x.committed < ahead
-      attr(r, "class", `row cells c${i.leader ? colorOf(i.leader) % 9 : ""}`)
+      tint(r, i.leader)
       text(p.who, `log ${i.instance}`)
       text(p.tag, i.leader ? nameOf(i.leader) : "no leader")
-      setBar(p.bar, {applied: x.applied, commit: x.committed, durable: x.appended, last: x.appended}, from, high)
+      setBar(p.bar, {applied: x.applied, commit: x.committed, last: x.appended}, from, high)
       const skipped = skippedShare(i)
       text(
-        p.said,
+        p.value,
         waits
           ? "the others wait for it"
           : skipped == null
             ? `round ${count(x.committed)}`
             : `${join(share(skipped))} skipped`,
       )
-      attr(p.said, "class", waits ? "said warn" : "said")
+      attr(p.value, "class", waits ? "value warn" : "value")
       attr(
         r,
         "title",
@@ -90,12 +91,9 @@ function drawMerged(node, f, st, all) {
   node.strip.cells.forEach((cell, n) => {
     const i = all[n % all.length],
       round = first + Math.floor(n / all.length)
-    attr(
-      cell.firstChild,
-      "class",
-      `c${i.leader ? colorOf(i.leader) % 9 : ""} ` +
-        `${isMerged(st, round, i.instance) ? "done" : round <= i.rounds.committed ? "part" : ""}`,
-    )
+    const slot = isMerged(st, round, i.instance) ? "done" : round <= i.rounds.committed ? "part" : ""
+    tint(cell.firstChild, i.leader)
+    attr(cell.firstChild, "class", slot)
   })
 }
 
@@ -104,7 +102,8 @@ const isMerged = (st, round, instance) => {
   return !!next && (round < next.round || (round === next.round && instance < next.instance))
 }
 
-// skippedShare is the share of slots that the leader of an instance skipped lately, which only it counts.
+// skippedShare is the share of slots that an instance skipped between the last two statuses of its leader, which alone
+// counts them; null: it is not known.
 function skippedShare(i) {
   const m = member(i.leader)
   if (!m?.reached || !m.before) return null
@@ -112,7 +111,7 @@ function skippedShare(i) {
   const then = m.before.instances?.find(x => x.instance === i.instance)?.rounds
   if (!now || !then) return null
   const rounds = now.appended - then.appended,
-    had = (m.shares ||= new Map())
-  if (rounds > 0) had.set(i.instance, Math.min(1, Math.max(0, (now.skips - then.skips) / rounds)))
-  return had.get(i.instance) ?? null
+    shares = (m.shares ||= new Map())
+  if (rounds > 0) shares.set(i.instance, Math.min(1, Math.max(0, (now.skips - then.skips) / rounds)))
+  return shares.get(i.instance) ?? null
 }

@@ -1,13 +1,14 @@
-// What happened, in words: the newest first.
+// The events of the members, the newest first.
 import {attr, byId, choice, h, list, text} from "./dom.js"
 import {clock} from "./format.js"
-import {colorOf, member, model} from "./state.js"
+import {tint} from "./color.js"
+import {member, model} from "./state.js"
 
 const shown = 120
 const rank = {info: 0, warn: 1, error: 2}
 let least = "info"
 
-export function start(changed) {
+export function start() {
   choice(
     byId("levels"),
     [
@@ -18,12 +19,12 @@ export function start(changed) {
     least,
     v => {
       least = v
-      changed()
+      update()
     },
   )
 }
 
-let number = 0
+let number = 0 // of the last event that was shown
 
 export function update() {
   const events = model.events.filter(e => rank[e.level] >= rank[least]).slice(0, shown)
@@ -43,7 +44,8 @@ function fill(node, e) {
     return
   }
   const m = member(e.member)
-  attr(node, "class", `${e.level} c${m ? colorOf(m.id) % 9 : ""}`)
+  attr(node, "class", e.level)
+  tint(node, m?.id)
   attr(time, "datetime", new Date(e.at).toISOString())
   text(time, clock(e.at))
   text(who, m?.name || "")

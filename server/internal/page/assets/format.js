@@ -1,4 +1,4 @@
-// Numbers, times and names as people read them.
+// Numbers, times and names as text.
 
 const up = ["", "k", "M", "G", "T"]
 
@@ -8,7 +8,7 @@ function digits(x) {
   return a >= 100 ? x.toFixed(0) : a >= 10 ? x.toFixed(1) : x.toFixed(2)
 }
 
-// si is a number with a prefix: 12.3 k. [number, unit].
+// si returns a number with a decimal prefix, as [number, unit]: 12.3 k.
 export function si(x, unit = "") {
   if (x == null || !isFinite(x)) return ["–", unit]
   if (x === 0) return ["0", unit]
@@ -21,7 +21,7 @@ export function si(x, unit = "") {
   return [whole ? x.toFixed(0) : digits(x), up[i] + unit]
 }
 
-// bytes are binary, as settings are: 64.0 MiB.
+// bytes returns a number with a binary prefix: 64.0 MiB.
 export function bytes(x, unit = "") {
   if (x == null || !isFinite(x)) return ["–", "B" + unit]
   const names = ["B", "KiB", "MiB", "GiB", "TiB"]
@@ -33,7 +33,7 @@ export function bytes(x, unit = "") {
   return [i === 0 ? x.toFixed(0) : digits(x), names[i] + unit]
 }
 
-// millis is a duration that is given in milliseconds.
+// millis returns a duration of x milliseconds, as [number, unit].
 export function millis(x) {
   if (x == null || !isFinite(x)) return ["–", "ms"]
   if (x >= 999.5) return [digits(x / 1000), "s"]
@@ -47,10 +47,10 @@ export const share = x => (x == null || !isFinite(x) ? ["–", "%"] : [(100 * x)
 
 export const join = ([n, unit]) => (unit ? n + "\u202f" + unit : n)
 
-// count is a whole number in groups of three digits.
+// count returns a whole number in groups of three digits.
 export const count = x => (x == null ? "–" : String(x).replace(/\B(?=(\d{3})+$)/g, "\u202f"))
 
-// long is a duration in seconds, in words.
+// long returns a duration of seconds, in the two largest units.
 export function long(seconds) {
   const t = Math.max(0, Math.round(seconds))
   if (t < 60) return `${t} s`
@@ -61,13 +61,13 @@ export function long(seconds) {
 
 const two = n => String(n).padStart(2, "0")
 
-// clock is the time of day of a moment in milliseconds since 1970.
+// clock returns the time of day of a Unix time in milliseconds.
 export function clock(at) {
   const d = new Date(at)
   return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`
 }
 
-// names lists words: m1, m2 and m3.
+// names returns an enumeration: m1, m2 and m3.
 export const names = list => (list.length < 2 ? list.join("") : `${list.slice(0, -1).join(", ")} and ${list.at(-1)}`)
 
 export const plural = (n, one, many = one + "s") => `${n} ${n === 1 ? one : many}`

@@ -1,15 +1,15 @@
-// The sentence about the cluster, and what is wrong with it.
-import {attr, byId, h, list, show, text} from "./dom.js"
+// The line at the top with the health of the cluster, and banners for its faults.
+import {attr, byId, h, list, text} from "./dom.js"
 import {long, names, plural} from "./format.js"
-import {best, condition, instances, member, model, nameOf, self} from "./state.js"
+import {best, condition, instances, leaders, member, model, nameOf, self} from "./state.js"
 
-// update shows the sentence and what is wrong; to strangers, that they have to sign in.
+// update shows the health and the banners; to strangers, that they have to sign in.
 export function update(stranger) {
   const {sentence, level} = stranger ? {sentence: "Sign in to see the cluster", level: "off"} : health()
   text(byId("sentence"), sentence)
   attr(byId("dot"), "class", "dot " + level)
   document.title = (level === "good" ? "" : level === "warn" ? "▲ " : "■ ") + "braid · " + sentence
-  fresh()
+  drawAge()
   list(
     byId("banners"),
     banners(),
@@ -30,9 +30,9 @@ function health() {
     `${serving} of ${plural(model.members.length, "member")} serve${model.members.length === 1 ? "s" : ""}`,
   ]
   if (some && !serving) parts[0] = "Only reads are served"
-  if (st) parts.push(st.protocol, leaders(st))
+  if (st) parts.push(st.protocol, leadersText(st))
   let level = serving === model.members.length ? "good" : "warn"
-  if (none || some || 2 * (serving || 0) <= voters.length) level = "bad"
+  if (none || some || 2 * serving <= voters.length) level = "bad"
   if (model.failure) {
     level = "off"
     parts[0] = "Last seen: " + parts[0]
@@ -42,19 +42,21 @@ function health() {
 
 const roleOf = m => self(m)?.role || ""
 
-function leaders(st) {
-  const all = instances()
-  const who = [...new Set(all.flatMap(i => i.leaders))].map(nameOf).sort()
+function leadersText(st) {
+  const all = instances(),
+    who = leaders().map(nameOf).sort(),
+    lead = `${names(who)} lead${who.length === 1 ? "s" : ""}`
   const without = all.filter(i => !i.leaders.length).length
   if (without === all.length) return "no leader"
-  if (st.protocol === "iss") return `${names(who)} lead${who.length === 1 ? "s" : ""} segments`
-  const what = all.length > 1 ? ` ${all.length - without} instances` : ""
-  return `${names(who)} lead${who.length === 1 ? "s" : ""}${what}${without ? `, ${without} without a leader` : ""}`
+  if (st.protocol === "iss") return `${lead} segments`
+  const several = all.length > 1 ? ` ${all.length - without} instances` : ""
+  return `${lead}${several}${without ? `, ${without} without a leader` : ""}`
 }
 
-let failing = 0
+let failing = 0 // since when requests fail, in milliseconds since 1970; 0: they do not
 
-function fresh() {
+// drawAge shows whether the page is live, or since when the member does not answer.
+function drawAge() {
   const node = byId("fresh")
   if (model.failure && !failing) failing = model.reached || Date.now()
   if (!model.failure) failing = 0
@@ -63,15 +65,15 @@ function fresh() {
   attr(node, "class", "fresh " + (failing ? "late" : "live"))
 }
 
-// banners are what needs attention: {key, level, title, text, links}.
+// banners lists faults: {key, level, title, text, links}.
 function banners() {
   const out = []
-  if (model.failure && Date.now() - failing > 1500) out.push(gone())
+  if (model.failure && Date.now() - failing > 1500) out.push(noAnswer())
   const remedies = new Map()
   for (const m of model.members) {
     for (const r of (m.reached && m.status?.remedies) || []) {
       const key = r.alarm + r.member
-      if (!remedies.has(key) || r.member === m.id) remedies.set(key, r) // the member itself knows best
+      if (!remedies.has(key) || r.member === m.id) remedies.set(key, r) // the member's own is the newest
     }
   }
   for (const [key, r] of remedies) {
@@ -83,15 +85,16 @@ function banners() {
     if (st.serving === "none" && condition(m).word === "serves nothing" && st.why) {
       out.push({key: "none" + m.id, level: "warn", title: `${m.name} serves nothing`, text: st.why})
     }
-    for (const what of [st.bodies?.failing, st.disk?.failing]) {
-      if (what) out.push({key: "disk" + m.id + what, level: "bad", title: m.name, text: what})
+    for (const fault of [st.bodies?.failing, st.disk?.failing]) {
+      if (fault) out.push({key: "disk" + m.id + fault, level: "bad", title: m.name, text: fault})
     }
   }
   if (model.up?.last_error) out.push({key: "up", level: "bad", title: "A control failed:", text: model.up.last_error})
   return out
 }
 
-function gone() {
+// noAnswer is the banner for a member that does not answer this page, with links to the pages of the others.
+function noAnswer() {
   const server = member(model.self),
     others = model.up ? [] : model.members.filter(m => m.id !== model.self)
   const links = others.flatMap(
@@ -112,8 +115,8 @@ function gone() {
   }
 }
 
-// withCode makes code of what is between backquotes.
-const withCode = said => said.split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part))
+// withCode makes elements of text, with code where it has backquotes.
+const withCode = text => text.split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part))
 
 function drawBanner(node, b) {
   attr(node, "class", "banner " + b.level)

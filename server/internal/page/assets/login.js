@@ -1,6 +1,6 @@
 // The form for a user's name and password, where auth is on.
 import {byId, h, show, text} from "./dom.js"
-import {askNow, request, signedIn, use} from "./poll.js"
+import {refresh, request, signedIn, use} from "./poll.js"
 
 const name = h("input", {
   name: "user",
@@ -10,7 +10,7 @@ const name = h("input", {
   spellcheck: "false",
 })
 const password = h("input", {name: "password", type: "password", autocomplete: "current-password", required: true})
-const said = h("p", {class: "error", role: "alert", hidden: true})
+const error = h("p", {class: "error", role: "alert", hidden: true})
 const button = h("button", {type: "submit"}, "Sign in")
 
 export function start() {
@@ -20,7 +20,7 @@ export function start() {
     h("label", {}, h("span", {}, "User"), name),
     h("label", {}, h("span", {}, "Password"), password),
     button,
-    said,
+    error,
   )
   byId("login").addEventListener("submit", e => {
     e.preventDefault()
@@ -28,13 +28,13 @@ export function start() {
   })
   byId("sign-out").addEventListener("click", () => {
     use("")
-    askNow()
+    refresh()
   })
 }
 
 async function signIn() {
   button.disabled = true
-  show(said, false)
+  show(error, false)
   try {
     const answer = await request("/v3/auth/authenticate", {
       method: "POST",
@@ -42,27 +42,27 @@ async function signIn() {
     })
     use((await answer.json()).token)
     password.value = ""
-    await askNow()
+    await refresh()
   } catch (e) {
     text(
-      said,
+      error,
       e.status === 400 || e.status === 401
         ? "The user or the password is wrong."
         : e.status
           ? e.message
           : "The member does not answer.",
     )
-    show(said, true)
+    show(error, true)
   }
   button.disabled = false
 }
 
-let asked = false
+let shown = false
 
-// ask shows the form instead of the board, or the board.
-export function ask(needed) {
+// update shows the form if the user has to sign in.
+export function update(needed) {
   show(byId("login"), needed)
   show(byId("sign-out"), !needed && signedIn())
-  if (needed && !asked) name.focus()
-  asked = needed
+  if (needed && !shown) name.focus()
+  shown = needed
 }

@@ -1,4 +1,4 @@
-// The dashboard: it asks once a second, and shows each answer.
+// The dashboard: it requests the state of the cluster once a second, and shows it.
 import {byId, show} from "./dom.js"
 import {model} from "./state.js"
 import {poll} from "./poll.js"
@@ -16,12 +16,12 @@ import * as login from "./login.js"
 import * as look from "./look.js"
 
 const parts = [tiles, picture, protocol, cards, charts, events, profile, table, controls]
-let stranger = false
+let stranger = false // the user has to sign in
 
 function update() {
   const there = model.members.length > 0
   if (there) stranger = false
-  login.ask(stranger)
+  login.update(stranger)
   header.update(stranger)
   show(byId("board"), there)
   if (there) for (const p of parts) p.update()
@@ -30,10 +30,10 @@ function update() {
 login.start()
 controls.start()
 cards.start()
-events.start(() => events.update())
+events.start()
 picture.start()
 charts.start()
-look.start(() => charts.restyle())
+look.start(charts.restyle)
 poll(update, () => {
   stranger = true
 })

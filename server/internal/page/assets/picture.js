@@ -1,7 +1,8 @@
 // The picture of the cluster: members on a ring, and the links between them.
 import {attr, byId, s, text} from "./dom.js"
 import {bytes, join, millis, names} from "./format.js"
-import {colorOf, condition, instances, leads, model, nameOf, self} from "./state.js"
+import {tint} from "./color.js"
+import {condition, instances, leaders, leads, model, nameOf, self} from "./state.js"
 
 const node = {wide: 150, narrow: 104, high: 62}
 let drawn = "",
@@ -19,7 +20,7 @@ export function start() {
   }).observe(box)
 }
 
-// ring lists the members as they stand on the ring: those of a zone beside each other.
+// ring lists the members in their order on the ring: those of a zone are neighbors.
 function ring() {
   const zone = m => self(m)?.zone || ""
   return [...model.members].sort((a, b) => zone(a).localeCompare(zone(b)))
@@ -37,7 +38,7 @@ export function update() {
   }
   for (const m of members) updateNode(m)
   for (const l of parts.links) updateLink(l)
-  attr(parts.svg, "aria-label", spoken(members))
+  attr(parts.svg, "aria-label", description(members))
   text(byId("cluster-note"), note(members))
 }
 
@@ -52,7 +53,7 @@ function note(members) {
 
 const links = m => (m.status?.members || []).filter(x => x.link).map(x => x.link)
 
-function spoken(members) {
+function description(members) {
   return "Members on a ring. " + members.map(m => `${m.name} ${condition(m).word}`).join(", ") + "."
 }
 
@@ -75,12 +76,12 @@ function build(box, members) {
     boxes = s("g")
   for (let i = 0; i < n; i++)
     for (let j = i + 1; j < n; j++) {
-      const l = link(members[i], members[j], places[i], places[j], n, small, (i + j) % 2)
+      const l = link(members[i], members[j], places[i], places[j], n, (i + j) % 2)
       parts.links.push(l)
       lines.append(l.group)
       labels.append(l.label)
     }
-  members.forEach((m, i) => boxes.append(box_(m, places[i], w)))
+  members.forEach((m, i) => boxes.append(makeNode(m, places[i], w)))
   parts.svg = s(
     "svg",
     {
@@ -97,7 +98,7 @@ function build(box, members) {
   box.replaceChildren(parts.svg)
 }
 
-// ringPlaces are n places on a ring that fills a box.
+// ringPlaces returns n places on a ring that fills a box.
 function ringPlaces(n, first, left, right, top, bottom) {
   left = Math.max(left, (left + right) / 2 - 330)
   if (n === 1) return [[(left + right) / 2, (top + bottom) / 2]]
@@ -114,23 +115,15 @@ function ringPlaces(n, first, left, right, top, bottom) {
   return xs.map((x, i) => [x, ys[i]])
 }
 
-// link makes two lines, one for each direction. Where lines cross in the middle, labels stand beside it.
-function link(a, b, [x1, y1], [x2, y2], n, small, odd) {
+// link makes two lines, one for each direction. Where lines cross in the middle, the labels are beside it.
+function link(a, b, [x1, y1], [x2, y2], n, odd) {
   const dx = x2 - x1,
     dy = y2 - y1,
     long = Math.hypot(dx, dy) || 1
   const ox = (-dy / long) * 3,
     oy = (dx / long) * 3
-  const there = s("path", {
-    class: "flow",
-    "data-c": colorOf(a.id) % 9,
-    d: `M${x1 + ox} ${y1 + oy}L${x2 + ox} ${y2 + oy}`,
-  })
-  const back = s("path", {
-    class: "flow",
-    "data-c": colorOf(b.id) % 9,
-    d: `M${x2 - ox} ${y2 - oy}L${x1 - ox} ${y1 - oy}`,
-  })
+  const there = s("path", {d: `M${x1 + ox} ${y1 + oy}L${x2 + ox} ${y2 + oy}`})
+  const back = s("path", {d: `M${x2 - ox} ${y2 - oy}L${x1 - ox} ${y1 - oy}`})
   const wire = s("path", {class: "wire", d: `M${x1} ${y1}L${x2} ${y2}`}),
     title = s("title")
   const t = n === 4 && Math.abs(dx * dy) < 1 ? (odd ? 0.5 : 0.3) : 0.5
@@ -138,7 +131,7 @@ function link(a, b, [x1, y1], [x2, y2], n, small, odd) {
     second = s("tspan", {x: x1 + dx * t, dy: 13})
   const label = s("text", {class: "label", x: x1 + dx * t, y: y1 + dy * t - 2}, first, second)
   const group = s("g", {class: "link"}, title, wire, there, back)
-  return {a, b, group, wire, there, back, title, label, first, second, small}
+  return {a, b, group, there, back, title, label, first, second}
 }
 
 function updateLink(l) {
@@ -150,31 +143,31 @@ function updateLink(l) {
   const kind = bad ? "down" : unknown ? "unknown" : Math.max(ab.trip, ba.trip) > 50 ? "slow" : "up"
   attr(l.group, "class", "link " + kind)
   attr(l.label, "class", "label " + kind)
-  flow(l.there, ab)
-  flow(l.back, ba)
+  flow(l.there, l.a, ab)
+  flow(l.back, l.b, ba)
   const trip = Math.max(ab.trip, ba.trip),
-    rate = Math.max(ab.rate, ba.taken) + Math.max(ba.rate, ab.taken)
+    rate = Math.max(ab.rate, ba.received) + Math.max(ba.rate, ab.received)
   text(l.first, bad ? "down" : unknown ? "" : trip ? join(millis(trip)) : "up")
   text(l.second, bad || unknown ? "" : join(bytes(rate, "/s")))
-  text(l.title, [told(l.a, l.b, ab), told(l.b, l.a, ba)].filter(x => x).join("\n"))
+  text(l.title, [direction(l.a, l.b, ab), direction(l.b, l.a, ba)].filter(x => x).join("\n"))
 }
 
-// state is what a member tells about its link to another one.
+// state is a link as the member at its start reports it.
 function state(from, to) {
   const l = from.reached && from.status?.members?.find(x => x.id === to.id)?.link
-  if (!l) return {known: false, up: false, trip: 0, rate: 0, taken: 0}
+  if (!l) return {known: false, up: false, trip: 0, rate: 0, received: 0}
   const r = from.rates.get(to.id)
   return {
     known: true,
     up: l.up,
     trip: l.round_trip_ms || 0,
     rate: r?.sentRate || 0,
-    taken: r?.receivedRate || 0,
+    received: r?.receivedRate || 0,
     error: l.error,
   }
 }
 
-function told(from, to, x) {
+function direction(from, to, x) {
   if (!x.known) return ""
   return (
     `${from.name} to ${to.name}: ` +
@@ -182,13 +175,15 @@ function told(from, to, x) {
   )
 }
 
-// flow shows how much goes in one direction: the line's width and the dashes' speed grow with its logarithm.
-function flow(path, x) {
-  const much = x.up && x.rate > 1 ? Math.min(1, Math.log10(x.rate) / 8) : 0
-  attr(path, "class", `flow c${path.dataset.c}` + (much ? " speed" + Math.ceil(much * 4) : " still"))
+// flow draws the traffic from a member: the width of the line and the speed of its dashes grow with the logarithm of
+// the rate.
+function flow(path, from, x) {
+  const level = x.up && x.rate > 1 ? Math.min(1, Math.log10(x.rate) / 8) : 0
+  tint(path, from.id)
+  attr(path, "class", "flow " + (level ? "speed" + Math.ceil(level * 4) : "still"))
 }
 
-function box_(m, [x, y], w) {
+function makeNode(m, [x, y], w) {
   const left = x - w / 2,
     top = y - node.high / 2
   const p = {
@@ -206,7 +201,7 @@ function box_(m, [x, y], w) {
   })
   p.root = s(
     "a",
-    {class: "member c" + (colorOf(m.id) % 9), href: "#m-" + m.id},
+    {href: "#m-" + m.id},
     p.box,
     stripe,
     p.name,
@@ -227,11 +222,12 @@ function updateNode(m) {
   text(p.zone, self(m)?.zone || "")
   text(p.role, role)
   text(p.state, c.word)
-  attr(p.root, "class", `member c${colorOf(m.id) % 9} ${c.level} ${role.startsWith("leads") ? "leader" : ""}`)
+  tint(p.root, m.id)
+  attr(p.root, "class", `member ${c.level} ${role.startsWith("leads") ? "leader" : ""}`)
   attr(p.root, "aria-label", `${m.name}, ${role}, ${c.word}`)
 }
 
-// roleText says what a member does: which instances it leads, if any.
+// roleText is the role of a member: the instances that it leads, or its leader.
 export function roleText(m, short) {
   const st = m.status,
     all = instances(),
@@ -240,8 +236,8 @@ export function roleText(m, short) {
   const own = self(m)?.role
   if (own === "learner" || own === "joining") return own
   if (!mine.length) {
-    const who = [...new Set(all.flatMap(i => i.leaders))]
-    return who.length === 1 ? "follows " + nameOf(who[0]) : who.length ? "follows" : "no leader"
+    const leading = leaders()
+    return leading.length === 1 ? "follows " + nameOf(leading[0]) : leading.length ? "follows" : "no leader"
   }
   if (st?.protocol === "iss") return short ? "leads" : "leads a segment"
   if (all.length === 1) return "leads"

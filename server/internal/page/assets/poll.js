@@ -1,25 +1,25 @@
-// Questions to the member that serves the page: once a second while the page is visible.
-import {model, take, forget} from "./state.js"
+// Requests to the member that serves the page: once a second while the page is visible.
+import {forget, merge, model} from "./state.js"
 
 const every = 1000,
-  patience = 4000
+  patience = 4000 // milliseconds: between requests, and until one fails
 let token = "",
   changed = () => {},
   refused = () => {},
   timer = 0,
-  asking = false,
-  again = false, // somebody wants an answer that is newer than the one under way
-  hasControls = null
+  pending = false,
+  again = false, // refresh was called while a request was pending, which may return an older state
+  controls = true // false: this server has none
 
 try {
   token = sessionStorage.getItem("braid-token") || ""
 } catch {
-  /* not allowed: the token lasts until the reload */
+  /* storage is not allowed: the token lasts until the reload */
 }
 
 export const signedIn = () => token !== ""
 
-// use makes later requests those of a token's user; "": of nobody.
+// use makes later requests with a user's token; "": without.
 export function use(t) {
   token = t
   try {
@@ -29,11 +29,12 @@ export function use(t) {
   }
 }
 
-// request is fetch for this member, with the user's token. It throws an error that is a sentence.
+// request is fetch with the user's token. It throws an error with a sentence for the user, the HTTP status if there
+// was an answer, and the token of the request.
 export async function request(path, options = {}) {
   const headers = {"Braid-Page": "1", ...options.headers}
-  const by = token
-  if (by) headers.Authorization = by
+  const used = token
+  if (used) headers.Authorization = used
   const answer = await fetch(path, {
     cache: "no-store",
     ...options,
@@ -41,74 +42,70 @@ export async function request(path, options = {}) {
     signal: AbortSignal.timeout(options.patience || patience),
   })
   if (answer.ok) return answer
-  let said = await answer.text()
+  let message = await answer.text()
   try {
-    const j = JSON.parse(said)
-    said = j.error || j.message || said
+    const j = JSON.parse(message)
+    message = j.error || j.message || message
   } catch {
     /* it is text */
   }
-  throw Object.assign(new Error(said.trim() || `HTTP ${answer.status}`), {status: answer.status, by})
+  throw Object.assign(new Error(message.trim() || `HTTP ${answer.status}`), {status: answer.status, token: used})
 }
 
-async function askCluster() {
+async function requestCluster() {
   const query = model.cursor ? "?cursor=" + encodeURIComponent(model.cursor) : ""
   return (await request("/braid/cluster" + query)).json()
 }
 
-// askControls asks braid up, if it serves this page.
-export async function askControls() {
-  if (hasControls === false) return
+// requestControls requests the state of the controls, which only braid up has.
+export async function requestControls() {
+  if (!controls) return
   try {
     model.up = await (await request("/up")).json()
-    hasControls = true
   } catch (e) {
-    if (e.status === 404 || e.status === 401) {
-      model.up = null
-      if (e.status === 404) hasControls = false
-    } else if (hasControls === null) hasControls = e.status ? false : null
+    if (e.status === 404) controls = false
+    if (e.status === 404 || e.status === 401) model.up = null
   }
 }
 
-async function ask() {
+// refresh requests the state now, and then once a second.
+export async function refresh() {
   clearTimeout(timer)
-  if (asking) {
+  if (pending) {
     again = true
     return
   }
-  asking = true
+  pending = true
   again = false
   const began = Date.now()
   let answer = null
   try {
-    const both = await Promise.allSettled([askCluster(), askControls()])
-    if (both[0].status === "rejected") throw both[0].reason
-    answer = both[0].value
+    const [cluster] = await Promise.allSettled([requestCluster(), requestControls()])
+    if (cluster.status === "rejected") throw cluster.reason
+    answer = cluster.value
   } catch (e) {
-    if (e.status === 401 && e.by === token) {
+    if (e.status === 401 && e.token === token) {
       forget()
       model.up = null
       use("")
       refused()
     } else if (e.status === 401)
-      again = true // the user has changed meanwhile
+      again = true // the token has changed since the request
     else model.failure = e.status ? e.message : "no answer"
   }
-  asking = false
-  if (again) ask()
-  else if (!document.hidden) timer = setTimeout(ask, Math.max(200, every - (Date.now() - began)))
-  if (answer) take(answer)
+  pending = false
+  if (again) refresh()
+  else if (!document.hidden) timer = setTimeout(refresh, Math.max(200, every - (Date.now() - began)))
+  if (answer) merge(answer)
   changed()
 }
 
-// poll begins to ask. onChange is called after each answer, onRefused when a user is needed.
+// poll starts the requests. onChange is called after each, onRefused when a user has to sign in.
 export function poll(onChange, onRefused) {
   changed = onChange
   refused = onRefused
   document.addEventListener("visibilitychange", () => {
-    if (!document.hidden) ask()
+    if (!document.hidden) refresh()
   })
-  ask()
+  refresh()
 }
-
-export {ask as askNow}

@@ -1,4 +1,4 @@
-// What the members share: protocol, settings, and what would fit the load better.
+// The profile that the members share: protocol, settings, and the change that would fit the load better.
 import {byId, h, list, text} from "./dom.js"
 import {best, model, nameOf} from "./state.js"
 import {names, plural} from "./format.js"
@@ -48,7 +48,7 @@ function settings(st) {
     .join(", ")
 }
 
-// fit is what the fitter wishes, in a sentence.
+// fit is the fitter's proposal in a sentence.
 function fit(st) {
   const own = model.members.map(m => m.reached && m.status?.fit).filter(f => f?.wish)
   const f = own[0] || st.fit,
@@ -67,10 +67,10 @@ function fit(st) {
         .filter(([n]) => n !== "fit-avoid")
         .map(([n, v]) => `${n} = ${v}`),
     ].join(", ") + (w.leader ? `, led by ${nameOf(w.leader)}` : "")
-  const what = w.takes_back
+  const change = w.takes_back
     ? `goes back to ${to}`
     : w.restores
       ? `restores service with ${to}`
       : `${to} would give ${Math.round(w.gain * 100) / 100} times the throughput`
-  return `${f.mode}: ${what}: ${w.reason}${f.waits ? `. It waits: ${f.waits}` : ""}.`
+  return `${f.mode}: ${change}: ${w.reason}${f.waits ? `. It waits: ${f.waits}` : ""}.`
 }

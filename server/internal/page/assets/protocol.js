@@ -1,7 +1,7 @@
-// What the cluster's protocol does, in a sentence or two and a drawing of what it does now.
+// The cluster's protocol: an explanation in a sentence or two, and drawings of its present state.
 import {byId, h, list, text} from "./dom.js"
 import {names, plural} from "./format.js"
-import {best, cut, instances, nameOf, voters} from "./state.js"
+import {best, cut, leaders, nameOf, voters} from "./state.js"
 import {drawLog} from "./draw-log.js"
 import {drawRounds} from "./draw-rounds.js"
 import {drawEpoch} from "./draw-epoch.js"
@@ -18,15 +18,9 @@ const titles = {
   "multi-paxos": "Multi-Paxos",
 }
 
-const whoLeads = () => [...new Set(instances().flatMap(i => i.leaders))]
-
 const led = f => {
-  const w = whoLeads()
-  return w.length === 1
-    ? f(nameOf(w[0]))
-    : w.length
-      ? f(names(w.map(nameOf).sort()), true)
-      : "No member leads: an election is needed."
+  const leading = leaders()
+  return leading.length ? f(names(leading.map(nameOf).sort())) : "No member leads: an election is needed."
 }
 
 // ideas are the sentences, by protocol.
@@ -39,40 +33,34 @@ const ideas = {
     ),
   craft: st => led(m => `${m} leads as in Raft, but ${cutInto(st)}`),
   niagara: st =>
-    `${plural(st.instances.length, "instance")} of Raft, each with a log of its own, replicate at once. ` +
-    `Their logs are merged ` +
-    "round by round: an entry of each instance in turn. An instance that has no entry skips its slots, so " +
-    "that the others need not wait for it.",
+    `${plural(st.instances.length, "instance")} of Raft, each with a log of its own, replicate at once. Their logs ` +
+    "are merged round by round: an entry of each instance in turn. An instance that has no entry skips its slots, " +
+    "so that the others need not wait for it.",
   lcr: () =>
     led(
       m =>
-        `A member that a client reaches sends blind commands to the others itself, in its lane. The ` +
-        `leader, ${m}, only ` +
-        "confirms them and says where in the log they take effect. All other commands go through the " +
-        "leader, as in Raft.",
+        "A member that a client reaches sends blind commands to the others itself, in its lane. The leader, " +
+        `${m}, only confirms them and assigns their place in the log. All other commands go through the leader, ` +
+        "as in Raft.",
     ),
   iss: () =>
-    "All members lead at once. In each epoch every slot of the log belongs to one of the leaders, in " +
-    "turn. A leader without a " +
-    "command skips its slots, and one that fails is banned for some epochs.",
+    "All members lead at once. In each epoch every slot of the log belongs to one of the leaders, in turn. A leader " +
+    "without a command skips its slots, and one that fails is banned for some epochs.",
   "multi-paxos": st =>
     led(
       m =>
-        `${m} leads with ballot ${st.instances[0]?.ballot || st.instances[0]?.term} and proposes a value ` +
-        `for each slot of the log. A slot is ` +
-        `decided once ${deciders(st)} have accepted its value.`,
+        `${m} leads with ballot ${st.instances[0]?.ballot || st.instances[0]?.term} and proposes a value for each ` +
+        `slot of the log. A slot is decided once ${deciders(st)} have accepted its value.`,
     ),
 }
 
 function cutInto(st) {
-  const k = cut(st)
+  const k = cut()
   return k > 1
-    ? `each member gets one of ${voters(st).all} fragments of a large value. Any ${k} of them give the ` +
-        `value, so a follower ` +
-        `stores 1/${k} of it.`
-    : `with more members it would cut large values into fragments, one for each member. With ` +
-        `${plural(voters(st).all, "member")} values are not ` +
-        "cut, unless code-k is set."
+    ? `each member gets one of ${voters(st).all} fragments of a large value. Any ${k} of them give the value, so a ` +
+        `follower stores 1/${k} of it.`
+    : "with more members it would cut large values into fragments, one for each member. With " +
+        `${plural(voters(st).all, "member")} values are not cut, unless code-k is set.`
 }
 
 function deciders(st) {
@@ -82,13 +70,11 @@ function deciders(st) {
 
 function drawings(st) {
   if (!st.instances.length) return []
-  const epochs = st.instances.some(i => i.epoch),
-    merged = st.instances.length > 1 || st.order === "niagara"
   const out = []
   if (st.instances.some(i => i.lanes)) out.push(drawLanes)
   if (st.placement === "code") out.push(drawFragments)
-  if (epochs) out.push(drawEpoch)
-  else if (merged) out.push(drawRounds)
+  if (st.instances.some(i => i.epoch)) out.push(drawEpoch)
+  else if (st.instances.length > 1 || st.order === "niagara") out.push(drawRounds)
   else out.push(drawLog)
   return out
 }
@@ -104,7 +90,7 @@ export function update() {
     byId("drawing"),
     drawings(st),
     d => st.protocol + d.name,
-    () => h("div", {class: "sketch"}),
+    () => h("div"),
     (node, draw) => draw(node, st),
   )
 }

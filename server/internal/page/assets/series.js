@@ -1,6 +1,10 @@
-// The samples of one member, as columns by second.
+// The samples of one member, by second.
 
 const kept = 3600 // seconds
+
+// sum and max of values; null: there are none.
+export const sum = values => (values.length ? values.reduce((a, b) => a + b, 0) : null)
+export const max = values => (values.length ? Math.max(...values) : null)
 
 export class Series {
   constructor() {
@@ -9,9 +13,9 @@ export class Series {
     this.before = 0
   }
 
-  // take adds columns of samples as /braid/cluster has them. A sample stands for the seconds of its interval. With
-  // reset they replace all since the first of them: a member that starts again forgets what was before.
-  take(columns, reset) {
+  // add adds samples in columns, as /braid/cluster returns them. A sample is valid for each second of its interval.
+  // With reset they replace all samples since the first of them: a member that restarts has a new history.
+  add(columns, reset) {
     const t = columns?.t
     if (!t?.length) return
     if (reset) {
@@ -24,7 +28,7 @@ export class Series {
       for (const n of names) row[n] = columns[n][i]
       const at = Math.round(t[i]),
         long = columns.seconds?.[i] || 1
-      // The clock of a sample trembles: one that comes right after another leaves no second out.
+      // Times of samples jitter: consecutive samples leave no gap of a second.
       const from =
         this.before && t[i] - this.before < 1.7 * long ? Math.round(this.before) + 1 : at - Math.round(long) + 1
       for (let sec = Math.min(from, at); sec <= at; sec++) this.rows.set(sec, row)
@@ -37,12 +41,12 @@ export class Series {
     }
   }
 
-  // last is the newest sample; null: it is older than a few seconds.
+  // last is the newest sample; null: it is older than 8 seconds.
   last(now) {
     return now - this.newest > 8 ? null : this.rows.get(this.newest) || null
   }
 
-  // column is a value at seconds from, from + step, … to: the mean of each step, null where there is none.
+  // column has a value for each of the seconds from, from + step, … to: the mean of the step, null without samples.
   column(name, from, to, step) {
     const out = new Array(Math.floor((to - from) / step) + 1)
     for (let i = 0; i < out.length; i++) {

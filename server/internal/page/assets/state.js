@@ -1,4 +1,4 @@
-// What the page knows of the cluster: the answers of a member, put together.
+// The state of the cluster, merged from the answers of a member to GET /braid/cluster.
 import {Series} from "./series.js"
 
 export const model = {
@@ -8,10 +8,9 @@ export const model = {
   cursor: "",
   members: [],
   events: [],
-  since: Date.now(),
   up: null, // the answer of GET /up; null: there are no controls
-  reached: 0, // when an answer came last, by this page's clock
-  failure: "", // why none comes; "": one did
+  reached: 0, // when the last answer arrived, by this page's clock
+  failure: "", // why the last request failed; "": it did not
 }
 
 const known = new Map() // members by id
@@ -26,8 +25,8 @@ export const nameOf = id => known.get(id)?.name || (id ? id.slice(0, 6) : "")
 
 const order = (a, b) => a.name.localeCompare(b.name, undefined, {numeric: true}) || (a.id < b.id ? -1 : 1)
 
-// take takes an answer of GET /braid/cluster.
-export function take(answer) {
+// merge merges an answer of GET /braid/cluster into the state.
+export function merge(answer) {
   if (model.cluster && model.cluster !== answer.cluster) forget()
   Object.assign(model, {
     cluster: answer.cluster,
@@ -38,11 +37,11 @@ export function take(answer) {
     failure: "",
   })
   const there = new Set()
-  for (const told of answer.members) {
-    there.add(told.id)
-    let m = known.get(told.id)
-    if (!m) known.set(told.id, (m = {id: told.id, series: new Series(), rates: new Map(), status: null}))
-    takeMember(m, told, answer.at)
+  for (const seen of answer.members) {
+    there.add(seen.id)
+    let m = known.get(seen.id)
+    if (!m) known.set(seen.id, (m = {id: seen.id, series: new Series(), rates: new Map(), status: null}))
+    mergeMember(m, seen, answer.at)
   }
   for (const id of known.keys()) if (!there.has(id)) known.delete(id)
   model.members = [...known.values()].sort(order)
@@ -57,58 +56,58 @@ function freeColor() {
   return c
 }
 
-function takeMember(m, told, at) {
-  const again = m.boot !== told.boot
-  m.name = told.name || told.id.slice(0, 6)
-  m.reached = told.reached
-  m.error = (told.error || "").replace(/^.*member [0-9a-f]+: /, "") // whom was asked is known
-  m.boot = told.boot
-  if (told.status && told.reached) {
-    if (again) m.rates.clear()
-    for (const other of told.status.members || []) takeLink(m, other, at)
+// mergeMember merges a member of an answer into m.
+function mergeMember(m, seen, at) {
+  const restarted = m.boot !== seen.boot
+  m.name = seen.name || seen.id.slice(0, 6)
+  m.reached = seen.reached
+  m.error = (seen.error || "").replace(/^.*member [0-9a-f]+: /, "") // the page shows the error with the member
+  m.boot = seen.boot
+  if (seen.status && seen.reached) {
+    if (restarted) m.rates.clear()
+    for (const other of seen.status.members || []) if (other.link) measureLink(m, other, at)
     m.before = m.status
-    m.status = {...told.status, instances: told.status.instances || []} // a log that is replaced has none
+    m.status = {...seen.status, instances: seen.status.instances || []} // a log that is replaced has none
   }
-  m.series.take(told.samples, told.reset)
-  if (told.reset) model.events = model.events.filter(e => e.boot !== m.boot)
-  for (const e of told.events || []) addEvent({...e, member: m.id, boot: m.boot})
+  m.series.add(seen.samples, seen.reset)
+  if (seen.reset) model.events = model.events.filter(e => e.boot !== m.boot)
+  for (const e of seen.events || []) addEvent({...e, member: m.id, boot: m.boot})
 }
 
 const rateOver = 3500 // milliseconds
 
-// takeLink computes the rates of a link of which the bytes are counted.
-function takeLink(m, other, at) {
-  if (!other.link) return
+// measureLink computes the rates of a member's link to another one from its counters of bytes.
+function measureLink(m, other, at) {
   const {sent_bytes: sent, received_bytes: received} = other.link
   const seen = m.rates.get(other.id)?.seen || []
   seen.push({at, sent, received})
-  while (seen.length > 2 && at - seen[0].at > rateOver) seen.shift() // a status may be told twice
+  while (seen.length > 2 && at - seen[0].at > rateOver) seen.shift() // two answers may have the same status
   const first = seen[0],
     seconds = Math.max(0.5, (at - first.at) / 1000)
   const rate = (now, before) => Math.max(0, (now - before) / seconds)
   m.rates.set(other.id, {seen, sentRate: rate(sent, first.sent), receivedRate: rate(received, first.received)})
 }
 
-// addEvent adds an event where its time belongs: the newest is the first.
+// addEvent inserts an event by its time, the newest first.
 export function addEvent(e) {
   const i = model.events.findIndex(x => x.at <= e.at)
   model.events.splice(i < 0 ? model.events.length : i, 0, e)
 }
 
-// forget forgets the cluster, as when another one answers, or a stranger must not see it.
+// forget removes the cluster, when another one answers or the user may not see it.
 export function forget() {
   known.clear()
   colors.clear()
-  Object.assign(model, {cluster: "", cursor: "", members: [], events: [], since: Date.now()})
+  Object.assign(model, {cluster: "", cursor: "", members: [], events: []})
 }
 
-// now is the member's time in seconds.
+// now is the time in seconds by the clock of the member that serves the page.
 export const now = () => model.at / 1000 + (model.reached ? (Date.now() - model.reached) / 1000 : 0)
 
 // control is a member's state according to braid up; null: it is not known.
 export const control = name => model.up?.members?.find(m => m.name === name) || null
 
-// condition is how a member is, in a word, with a level: good, warn or bad.
+// condition is the state of a member: a word, its level (good, warn or bad), and the reason if there is one.
 export function condition(m) {
   const c = control(m.name)
   if (c && c.state !== "running") return {word: c.state, level: c.state === "starting" ? "warn" : "bad"}
@@ -123,14 +122,13 @@ export function condition(m) {
   return {word: "serves", level: "good"}
 }
 
-// leads lists the instances that a member leads, with epochs also the segment: [{instance}].
-export function leads(id) {
-  const out = []
-  for (const inst of instances()) if (inst.leaders.includes(id)) out.push(inst.instance)
-  return out
-}
+// leads lists the instances that a member leads; with epochs it leads a segment of it.
+export const leads = id => instances().filter(i => i.leaders.includes(id)).map(i => i.instance)
 
-// best is the status to believe about what members share: that of a member that serves, and has the newest profile.
+// leaders lists the members that lead an instance or a segment, each once.
+export const leaders = () => [...new Set(instances().flatMap(i => i.leaders))]
+
+// best is the status for facts that members share: of a member with the newest profile, if possible one that serves.
 export function best() {
   let pick = null
   for (const m of model.members) {
@@ -141,18 +139,18 @@ export function best() {
   return pick?.status || null
 }
 
-// self is what the members know of one of them: its role, zone and addresses.
+// self is a member's entry in the list of members: its role, zone and addresses.
 export const self = m => (best()?.members || m.status?.members || []).find(x => x.id === m.id)
 
-// instances are those of the best status, with who leads them: all leaders of segments, where there are epochs.
+// instances are those of the best status with their leaders; in an epoch these are the leaders of all segments.
 export function instances() {
   const st = best()
-  return (st?.instances || []).map(i => ({instance: i.instance, leaders: leadersOf(i), term: i.term}))
+  return (st?.instances || []).map(i => ({instance: i.instance, leaders: leadersOf(i)}))
 }
 
 function leadersOf(i) {
   if (i.epoch) return i.epoch.segments.map(g => g.leader)
-  // A member that leads knows it first.
+  // A leader's own status has its election before the status of others.
   for (const m of model.members) {
     const own = m.reached && m.status?.instances?.find(x => x.instance === i.instance)
     if (own && own.role === "leader" && own.leader === m.id && own.term >= i.term && alive(m)) return [m.id]
@@ -165,15 +163,12 @@ const alive = m => {
   return !c || c.state === "running"
 }
 
-// voters is how many members vote, and majority how many of them decide, unless quorums are set.
+// voters returns the number of members that vote, and of those that decide unless quorums are set.
 export function voters(st) {
   const all = st.voters?.all || st.members?.length || 0
   return {all, majority: Math.floor(all / 2) + 1}
 }
 
-// cut is into how many fragments new values are cut: k, of which any give the value. 0: not known.
-export function cut(st) {
-  let k = 0
-  for (const m of model.members) for (const i of (m.reached && m.status?.instances) || []) k = Math.max(k, i.k || 0)
-  return k || (st.instances || []).reduce((a, i) => Math.max(a, i.k || 0), 0)
-}
+// cut is the number k of fragments that give a new value, as members report it; 0: it is not known.
+export const cut = () =>
+  Math.max(0, ...model.members.flatMap(m => (m.reached && m.status?.instances) || []).map(i => i.k || 0))

@@ -1,30 +1,24 @@
-// What becomes of one write, in four steps, with what each of them measures now.
+// The four steps of a write, each with a figure that is measured now.
 import {h, list, text} from "./dom.js"
 import {bytes, join, millis, names, si} from "./format.js"
-import {cut, instances, model, nameOf, now} from "./state.js"
+import {sum} from "./series.js"
+import {cut, leaders, model, nameOf, now} from "./state.js"
 
 const samples = () => model.members.map(m => m.reached && m.series.last(now())).filter(x => x)
-const all = name =>
-  samples()
-    .map(x => x[name])
-    .filter(x => x != null)
-const sum = name => {
-  const v = all(name)
-  return v.length ? v.reduce((a, b) => a + b, 0) : null
-}
-const middle = name => {
-  const v = all(name).sort((a, b) => a - b)
+const values = name => samples().flatMap(x => x[name] ?? [])
+const median = name => {
+  const v = values(name).sort((a, b) => a - b)
   return v.length ? v[v.length >> 1] : null
 }
 
-const rate = () => [join(si(sum("writes"), "/s")), "writes"]
-const sent = () => [join(bytes(sum("sent_bytes"), "/s")), "sent"]
-const disk = () => [join(millis(middle("fsync_p99_ms"))), "fsync"]
-const answer = () => [join(millis(middle("write_p50_ms"))), "p50"]
+const rate = () => [join(si(sum(values("writes")), "/s")), "writes"]
+const sent = () => [join(bytes(sum(values("sent_bytes")), "/s")), "sent"]
+const disk = () => [join(millis(median("fsync_p99_ms"))), "fsync"]
+const answer = () => [join(millis(median("write_p50_ms"))), "p50"]
 
 const last = ["It is applied, and the client has its answer.", answer]
 
-// steps are by protocol: a sentence, and what is measured.
+// steps by protocol: a sentence and a figure for each.
 const steps = {
   raft: (leader, others) => [
     ["A client sends a write to any member.", rate],
@@ -32,10 +26,10 @@ const steps = {
     ["A majority has it on disk: it is committed.", disk],
     last,
   ],
-  craft: (leader, others, st) => [
+  craft: (leader, others) => [
     ["A client writes a large value.", rate],
-    [cut(st) > 1 ? `${leader} sends each other member a fragment.` : `${leader} sends all of it to ${others}.`, sent],
-    ["So many have theirs on disk that no minority can lose it.", disk],
+    [cut() > 1 ? `${leader} sends each other member a fragment.` : `${leader} sends all of it to ${others}.`, sent],
+    ["Enough have theirs on disk: no minority can lose it.", disk],
     last,
   ],
   niagara: () => [
@@ -65,24 +59,21 @@ const steps = {
 }
 
 export function drawSteps(node, st) {
-  const leaders = [...new Set(instances().flatMap(i => i.leaders))]
-  const leader = leaders.length === 1 ? nameOf(leaders[0]) : "The leader"
-  const others = model.members.filter(m => !leaders.includes(m.id)).map(m => m.name)
+  const leading = leaders()
+  const leader = leading.length === 1 ? nameOf(leading[0]) : "The leader"
+  const others = model.members.filter(m => !leading.includes(m.id)).map(m => m.name)
   const few = others.length && others.length < 4 ? names(others) : "all others"
-  const items = (steps[st.protocol] || steps.raft)(leader, few, st).map((step, i) => ({
-    i,
-    says: step[0],
-    value: step[1](),
-  }))
+  const items = (steps[st.protocol] || steps.raft)(leader, few).map(([sentence, figure], i) => ({i, sentence, figure}))
   list(
     node,
     items,
     x => x.i,
-    () => h("li", {}, h("span", {}), h("p", {}, h("b", {}), " ", h("small", {}))),
-    (li, x) => {
-      text(li.firstChild, x.says)
-      text(li.lastChild.firstChild, x.value[0])
-      text(li.lastChild.lastChild, x.value[1])
+    () => h("li", {}, h("span"), h("p", {}, h("b"), " ", h("small"))),
+    (li, {sentence, figure}) => {
+      const [value, label] = figure()
+      text(li.firstChild, sentence)
+      text(li.lastChild.firstChild, value)
+      text(li.lastChild.lastChild, label)
     },
   )
 }

@@ -1,4 +1,4 @@
-// Everything about the members as a table, for those who cannot see pictures.
+// The state of all members as a table, for screen readers.
 import {byId, h, list, text} from "./dom.js"
 import {bytes, count, join, millis} from "./format.js"
 import {condition, model, nameOf, self} from "./state.js"
@@ -8,17 +8,13 @@ const columns = [
   ["member", m => m.name],
   ["id", m => m.id],
   ["state", m => condition(m).word + (m.reached || !m.error ? "" : ": " + m.error)],
-  ["role", m => roleText(m)],
+  ["role", roleText],
   ["zone", m => self(m)?.zone || "–"],
   [
     "leaders",
     m =>
       (m.status?.instances || [])
-        .map(
-          i =>
-            (m.status.instances.length > 1 ? i.instance + ": " : "") +
-            (i.epoch ? "of segments" : nameOf(i.leader) || "none"),
-        )
+        .map(i => (m.status.instances.length > 1 ? i.instance + ": " : "") + leaderOf(i))
         .join(", "),
   ],
   ["term", m => (m.status?.instances || []).map(i => i.term).join(", ")],
@@ -28,10 +24,12 @@ const columns = [
     "database",
     m => (m.status ? join(bytes(m.status.db_in_use_bytes)) + " of " + join(bytes(m.status.db_bytes)) : "–"),
   ],
-  ["links", m => linksText(m)],
+  ["links", linksText],
   ["clients at", m => (self(m)?.client_urls || []).join(" ")],
   ["members at", m => (self(m)?.peer_urls || []).join(" ")],
 ]
+
+const leaderOf = i => (i.epoch ? "of segments" : nameOf(i.leader) || "none")
 
 function linksText(m) {
   return (

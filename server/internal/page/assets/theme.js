@@ -1,12 +1,7 @@
-// The theme that was chosen, before the first paint: light, dark, or that of the system.
-;(() => {
-  const kept = () => {
-    try {
-      return localStorage.getItem("braid-theme")
-    } catch {
-      return null
-    }
-  }
-  const chosen = kept()
-  if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen
-})()
+// The theme that the user chose, before the first paint.
+try {
+  const chosen = localStorage.getItem("braid-theme")
+  if (chosen) document.documentElement.dataset.theme = chosen
+} catch {
+  /* storage is not allowed: the theme is that of the system */
+}

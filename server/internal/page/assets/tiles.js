@@ -1,51 +1,49 @@
-// The row of figures: what the cluster does now, with the last minute as a line.
+// The row of figures about the cluster, each with its last minute as a line.
 import {attr, byId, h, s, style, text} from "./dom.js"
 import {bytes, join, millis, share, si} from "./format.js"
+import {max, sum} from "./series.js"
 import {best, model, now} from "./state.js"
 
 const seconds = 60
 
-const sum = list => (list.length ? list.reduce((a, b) => a + b, 0) : null)
-const most = list => (list.length ? Math.max(...list) : null)
-
-// tiles: how the members' values of a sample become one, and what is said below.
+// tiles: a column of samples, the function that combines the values of the members, and the text below.
 const tiles = [
-  {title: "Writes", columns: ["writes"], of: sum, show: x => si(x, "/s"), below: () => failed()},
+  {title: "Writes", column: "writes", of: sum, show: x => si(x, "/s"), below: failed},
   {
     title: "Reads",
-    columns: ["reads"],
+    column: "reads",
     of: sum,
     show: x => si(x, "/s"),
-    below: () => "p99 " + join(millis(at("read_p99_ms", most))),
+    below: () => "p99 " + join(millis(at("read_p99_ms", max))),
   },
   {
     title: "Write latency p99",
-    columns: ["write_p99_ms"],
-    of: most,
+    column: "write_p99_ms",
+    of: max,
     show: millis,
-    below: () => "p50 " + join(millis(at("write_p50_ms", most))),
+    below: () => "p50 " + join(millis(at("write_p50_ms", max))),
   },
   {
     title: "fsync p99",
-    columns: ["fsync_p99_ms"],
-    of: most,
+    column: "fsync_p99_ms",
+    of: max,
     show: millis,
     below: () => join(si(at("fsyncs", sum), "/s")) + " in all",
   },
   {
     title: "Between members",
-    columns: ["sent_bytes"],
+    column: "sent_bytes",
     of: sum,
     show: x => bytes(x, "/s"),
     below: () => "log " + join(bytes(at("log_bytes", sum), "/s")),
   },
   {
     title: "Database",
-    columns: ["db_in_use_bytes"],
-    of: most,
+    column: "db_in_use_bytes",
+    of: max,
     show: x => bytes(x),
     meter: quota,
-    below: () => quotaText(),
+    below: quotaText,
   },
 ]
 
@@ -58,7 +56,7 @@ function values(name, sec) {
   return out
 }
 
-// newest is the last second of which every member that answers has told.
+// newest is the last second with samples of every member that answers.
 function newest() {
   const t = Math.floor(now())
   const ends = model.members.filter(m => m.reached && t - m.series.newest < 5).map(m => m.series.newest)
@@ -76,7 +74,7 @@ function failed() {
 
 function quota() {
   const st = best()
-  return st && st.quota_bytes > 0 ? at("db_bytes", most) / st.quota_bytes : null
+  return st && st.quota_bytes > 0 ? at("db_bytes", max) / st.quota_bytes : null
 }
 
 function quotaText() {
@@ -92,7 +90,7 @@ function build() {
     const line = s("path", {class: "line"}),
       area = s("path", {class: "area"})
     const n = {
-      value: h("span", {class: "value"}),
+      value: h("b"),
       unit: h("span", {class: "unit"}),
       below: h("span", {class: "below"}),
       line,
@@ -124,7 +122,7 @@ export function update() {
   tiles.forEach((tile, i) => {
     const n = nodes[i],
       points = []
-    for (let sec = end - seconds; sec <= end; sec++) points.push(tile.of(values(tile.columns[0], sec)))
+    for (let sec = end - seconds; sec <= end; sec++) points.push(tile.of(values(tile.column, sec)))
     const recent = points.slice(-2).filter(x => x != null)
     const [number, unit] = tile.show(recent.length ? sum(recent) / recent.length : null)
     text(n.value, number)
