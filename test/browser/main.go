@@ -14,18 +14,26 @@ func main() {
 	program := flag.String("braid", "", "the program `braid`; default: it is built from this checkout")
 	dir := flag.String("screenshots", "", "existing `folder` for the pictures of the documentation, as PNG")
 	only := flag.String("only", "", "the `name` of the only picture to take")
+	cost := flag.Bool("cost", false, "measure how much CPU open pages cost a member, instead of taking pictures")
 	flag.Parse()
-	if *dir == "" || flag.NArg() > 0 {
+	if (*dir == "") != *cost || flag.NArg() > 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(*program, *dir, *only); err != nil {
+	do := func(ctx context.Context, program, work string) error {
+		if *cost {
+			return measureCost(ctx, os.Stdout, program, work)
+		}
+		return takePictures(ctx, program, work, *dir, *only)
+	}
+	if err := run(*program, do); err != nil {
 		fmt.Fprintln(os.Stderr, "browser:", err)
 		os.Exit(1)
 	}
 }
 
-func run(program, dir, only string) error {
+// run calls do with the program braid and a directory that it removes.
+func run(program string, do func(ctx context.Context, program, work string) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	work, err := os.MkdirTemp("", "braid-browser-")
@@ -38,7 +46,7 @@ func run(program, dir, only string) error {
 			return err
 		}
 	}
-	return takePictures(ctx, program, work, dir, only)
+	return do(ctx, program, work)
 }
 
 // build builds braid from the checkout that this module is in.

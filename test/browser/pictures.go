@@ -36,23 +36,33 @@ type set struct {
 }
 
 var sets = []set{
-	{3, nil, 3 * settle, []picture{
-		{"dashboard", desk, load(100, 1024), ""},
-		{"dashboard-dark", night, nil, ""},
-		{"dashboard-phone", phone, nil, ""},
-		{"protocol-raft", desk, nil, "#protocol"},
-		{"member-killed", desk, killLeader, ""},
-		{"measurements", look{width: 1400, height: 2600}, startAgain, "#charts"},
-		{"protocol-niagara", desk, switchTo("niagara"), "#protocol"},
-		{"protocol-iss", desk, switchTo("iss"), "#protocol"},
-		{"protocol-multi-paxos", desk, switchTo("multi-paxos"), "#protocol"},
-	}},
-	{3, []string{"--protocol", "lcr", "--lane-prefix", "braid-up-load/"}, settle, []picture{
-		{"protocol-lcr", desk, load(50, 1024), "#protocol"},
-	}},
-	{5, []string{"--zones", "a,b,c", "--protocol", "craft"}, settle, []picture{
-		{"protocol-craft", desk, load(10, 65536), "#protocol"},
-	}},
+	{3, nil, 3 * settle, slices.Concat(
+		[]picture{
+			{"dashboard", desk, load(100, 1024), ""},
+			{"dashboard-dark", night, nil, ""},
+			{"dashboard-phone", phone, nil, ""},
+		},
+		protocolPictures("raft", nil),
+		[]picture{
+			{"member-killed", desk, killLeader, ""},
+			{"measurements", look{width: 1400, height: 2600}, startAgain, "#charts"},
+		},
+		protocolPictures("niagara", switchTo("niagara")),
+		protocolPictures("iss", switchTo("iss")),
+		protocolPictures("multi-paxos", switchTo("multi-paxos")),
+	)},
+	{3, []string{"--protocol", "lcr", "--lane-prefix", "braid-up-load/"}, settle, protocolPictures("lcr", load(50, 1024))},
+	{5, []string{"--zones", "a,b,c", "--protocol", "craft"}, settle, protocolPictures("craft", load(10, 65536))},
+}
+
+// protocolPictures are the pictures of what a protocol does, in all looks.
+func protocolPictures(protocol string, do func(p *page) error) []picture {
+	const selector = "#protocol"
+	return []picture{
+		{"protocol-" + protocol, desk, do, selector},
+		{"protocol-" + protocol + "-dark", night, nil, selector},
+		{"protocol-" + protocol + "-phone", phone, nil, selector},
+	}
 }
 
 // takePictures takes the pictures of all sets into dir, or only the one of a name.
