@@ -52,14 +52,21 @@ func (s *Server) metricsRoutes() []route {
 	return append(s.checks.routes(), route{"GET /metrics", metrics})
 }
 
+// DashboardPath is where [Dashboard] has its files, besides /.
+const DashboardPath = page.AssetsPath
+
+// Dashboard serves the files of the dashboard, which have no data of a cluster: the page at /, the others below
+// [DashboardPath]. The page requests /braid/cluster of its own server. The handler is safe for concurrent use.
+func Dashboard() http.Handler { return page.Assets() }
+
 // clientRoutes are the routes of a listener for clients, besides gRPC.
 func (s *Server) clientRoutes() []route {
-	dashboard := page.Assets()
+	dashboard := Dashboard()
 	routes := append(s.metricsRoutes(),
 		route{"GET /version", http.HandlerFunc(s.serveVersion)},
 		route{"GET /braid/status", s.forUsers(s.serveStatusJSON)},
 		route{"GET /braid/cluster", s.forUsers(s.gatherer.serve)},
-		route{"GET /{$}", dashboard}, route{"GET " + page.AssetsPath, dashboard})
+		route{"GET /{$}", dashboard}, route{"GET " + DashboardPath, dashboard})
 	routes = append(routes, s.debugRoutes()...)
 	if s.gateway.mux != nil {
 		calls := http.MaxBytesHandler(s.gateway.mux, int64(2*s.cfg.MaxRequestBytes+frameOverhead)) // base64

@@ -12,6 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/control"
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/server"
 )
 
 // dashHost is where the dashboard is served.
@@ -53,8 +54,9 @@ type dashboard struct {
 // serveDash serves the dashboard of a cluster until close.
 func serveDash(l net.Listener, c *launch.Cluster) *dashboard {
 	op := newOperator(c)
-	d := &dashboard{url: "http://" + l.Addr().String() + "/", op: op, done: make(chan error, 1),
-		http: http.Server{Handler: control.New(op), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}}
+	page := control.Page{Path: server.DashboardPath, Handler: server.Dashboard()}
+	d := &dashboard{url: "http://" + l.Addr().String() + "/", op: op, done: make(chan error, 1), http: http.Server{
+		Handler: control.New(op, page), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}}
 	go func() { d.done <- d.http.Serve(l) }()
 	return d
 }

@@ -99,9 +99,15 @@ type handler struct {
 	proxy   *proxy
 }
 
-// New serves the controls of a cluster below /up, and the pages of its members at all other paths. Requests must come
+// Page serves the dashboard's files, which do not depend on a member: / and those below Path.
+type Page struct {
+	Path string // with a slash at both ends
+	http.Handler
+}
+
+// New serves the controls of a cluster below /up, the page, and all other paths as a member does. Requests must come
 // from this machine's own pages and programs.
-func New(c Cluster) http.Handler {
+func New(c Cluster, page Page) http.Handler {
 	h := &handler{cluster: c, proxy: newProxy(c)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /up", h.state)
@@ -112,6 +118,8 @@ func New(c Cluster) http.Handler {
 	mux.HandleFunc("/up/", func(w http.ResponseWriter, r *http.Request) {
 		answerError(w, refuse(http.StatusNotFound, "there is no %s %s", r.Method, r.URL.Path))
 	})
+	mux.Handle("GET /{$}", page)
+	mux.Handle("GET "+page.Path, page)
 	mux.Handle("/", h.proxy)
 	return guard(mux)
 }

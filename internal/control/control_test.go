@@ -139,7 +139,8 @@ func newWorld(t *testing.T) *world {
 		w.cluster.state.Members = append(w.cluster.state.Members,
 			Member{Name: m.name, PID: i + 1, State: "running", ClientURL: s.URL, Serves: true})
 	}
-	s := httptest.NewServer(New(w.cluster))
+	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "page ", r.URL) })
+	s := httptest.NewServer(New(w.cluster, Page{"/dash/", page}))
 	t.Cleanup(s.Close)
 	w.url = s.URL
 	return w
@@ -286,19 +287,20 @@ func TestProxy(t *testing.T) {
 		_, text := w.ask(http.MethodGet, path, "")
 		return text
 	}
-	require.Equal(t, "m1 GET /dash/x.js?v=1 ", get("/dash/x.js?v=1"))
+	require.Equal(t, "page /dash/x.js?v=1", get("/dash/x.js?v=1"))
 	_, text := w.ask(http.MethodPost, "/v3/auth/authenticate", "secret")
 	require.Equal(t, "m1 POST /v3/auth/authenticate secret", text)
 
 	// It stays with a member that is ready, and leaves one that is not, does not answer, or is gone.
 	w.members[0].change(func() { w.members[0].unready = true })
-	require.Eventually(t, func() bool { return get("/") == "m2 GET / " }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return get("/version") == "m2 GET /version " }, time.Minute, time.Millisecond)
 	w.members[0].change(func() { w.members[0].unready = false })
 	for began := time.Now(); time.Since(began) < 2*probeAge; {
-		require.Equal(t, "m2 GET / ", get("/"))
+		require.Equal(t, "m2 GET /version ", get("/version"))
 	}
 	w.servers[1].Close()
-	require.Contains(t, []string{"m1 GET / ", "m3 GET / "}, get("/"), "m2 is gone; others may not have been asked yet")
+	others := []string{"m1 GET /version ", "m3 GET /version "}
+	require.Contains(t, others, get("/version"), "m2 is gone; others may not have been asked yet")
 	hangs := make(chan struct{})
 	defer close(hangs)
 	w.members[0].change(func() { w.members[0].hangs = hangs })
@@ -306,24 +308,25 @@ func TestProxy(t *testing.T) {
 
 	// A member that has no leader is better than none.
 	w.members[2].change(func() { w.members[2].unready = true })
-	require.Equal(t, "m3 GET / ", get("/"))
+	require.Equal(t, "m3 GET /version ", get("/version"))
 	w.servers[2].Close()
 	w.cluster.serves("m1", false)
-	status, text := w.ask(http.MethodGet, "/", "")
+	status, text := w.ask(http.MethodGet, "/version", "")
 	require.Equal(t, http.StatusBadGateway, status)
 	require.Contains(t, text, "the member does not answer")
 	w.cluster.serves("m2", false)
 	w.cluster.serves("m3", false)
-	status, text = w.ask(http.MethodGet, "/", "")
+	status, text = w.ask(http.MethodGet, "/version", "")
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Equal(t, `{"error":"no member answers: all are dead or paused"}`, text)
+	require.Equal(t, "page /", get("/"))
 }
 
 // A request that a member was about to answer goes to another one when that member is paused.
 func TestPauseWithinARequest(t *testing.T) {
 	w := newWorld(t)
-	_, text := w.ask(http.MethodGet, "/", "")
-	require.Equal(t, "m1 GET / ", text)
+	_, text := w.ask(http.MethodGet, "/version", "")
+	require.Equal(t, "m1 GET /version ", text)
 	hangs := make(chan struct{})
 	defer close(hangs)
 	w.members[0].change(func() { w.members[0].hangs = hangs })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,6 +172,35 @@ func TestTheMemberOfThePageDies(t *testing.T) {
 		value[[]string](t, p, `[...document.querySelectorAll("#banners a")].map(a => a.href)`))
 	require.NoError(t, operator.click(`[data-member=m1] [data-action=start]`))
 	require.NoError(t, p.await(serving(3)+` && !document.querySelector("#banners a")`, patience))
+}
+
+// TestNoMemberRuns: a page that is opened while all members are dead shows them, and starts them.
+func TestNoMemberRuns(t *testing.T) {
+	c := started(t, "--nodes", "3")
+	p := opened(t, c.dashboard, desk)
+	require.NoError(t, p.await(serving(3), patience))
+	for _, name := range []string{"m1", "m2", "m3"} {
+		require.NoError(t, p.click(fmt.Sprintf(`[data-member=%s] [data-action=kill]`, name)))
+		require.NoError(t, p.await(shows(fmt.Sprintf(".card[data-member=%s] .state", name), "dead"), patience))
+	}
+	p = opened(t, c.dashboard, desk)
+	require.NoError(t, p.await(shows("#banners", "no member answers: all are dead or paused"), patience))
+	for _, name := range []string{"m1", "m2", "m3"} {
+		require.NoError(t, p.await(shows(fmt.Sprintf(".card[data-member=%s] .state", name), "dead"), patience))
+		require.NoError(t, p.click(fmt.Sprintf(`[data-member=%s] [data-action=start]`, name)))
+	}
+	require.NoError(t, p.await(serving(3), patience))
+	require.Empty(t, exceptions(p))
+}
+
+// exceptions are the complaints of a browser besides those about requests without an answer.
+func exceptions(p *page) (out []string) {
+	for _, c := range p.complaints() {
+		if !strings.Contains(c, "Failed to load resource") {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // TestAlarm: with an alarm that stops writes the page is red, and says what to do.

@@ -1,5 +1,5 @@
 // Requests to the member that serves the page: once a second while the page is visible.
-import {forget, merge, model} from "./state.js"
+import {forget, merge, mergeControls, model} from "./state.js"
 
 const every = 1000,
   patience = 4000 // milliseconds: between requests, and until one fails
@@ -91,7 +91,10 @@ export async function refresh() {
       refused()
     } else if (e.status === 401)
       again = true // the token has changed since the request
-    else model.failure = e.status ? e.message : "no answer"
+    else {
+      model.failure = e.status ? e.message : "no answer"
+      mergeControls()
+    }
   }
   pending = false
   if (again) refresh()

@@ -36,17 +36,30 @@ export function merge(answer) {
     reached: Date.now(),
     failure: "",
   })
-  const there = new Set()
   for (const seen of answer.members) {
-    there.add(seen.id)
-    let m = known.get(seen.id)
-    if (!m) known.set(seen.id, (m = {id: seen.id, series: new Series(), rates: new Map(), status: null}))
-    mergeMember(m, seen, answer.at)
+    if (!known.has(seen.id)) known.set(seen.id, unknown(seen.id))
+    mergeMember(known.get(seen.id), seen, answer.at)
   }
-  for (const id of known.keys()) if (!there.has(id)) known.delete(id)
+  listMembers(answer.members)
+  if (model.events.length > keptEvents) model.events.length = keptEvents
+}
+
+// mergeControls shows the members that braid up has, if no member has answered yet. Their names take the place of ids.
+export function mergeControls() {
+  if (model.cluster || !model.up) return
+  const all = model.up.members.map(m => ({...unknown(m.name), name: m.name, reached: false, error: ""}))
+  for (const m of all) known.set(m.id, m)
+  listMembers(all)
+}
+
+const unknown = id => ({id, series: new Series(), rates: new Map(), status: null})
+
+// listMembers removes all other members.
+function listMembers(there) {
+  const ids = new Set(there.map(m => m.id))
+  for (const id of known.keys()) if (!ids.has(id)) known.delete(id)
   model.members = [...known.values()].sort(order)
   for (const m of model.members) if (!colors.has(m.id)) colors.set(m.id, freeColor())
-  if (model.events.length > keptEvents) model.events.length = keptEvents
 }
 
 function freeColor() {
