@@ -19,9 +19,10 @@ type KVLoad struct {
 // KVCounts are the numbers of requests of a load so far.
 type KVCounts struct{ Writes, Reads, Failed int64 }
 
-// StartKV starts a load on endpoints that need not answer yet. Total, Duration, Warmup, Load and Check of c do not
-// apply. The error is that of an invalid c; then no load was started.
-func StartKV(c KVConfig) (*KVLoad, error) {
+// StartKV starts a load on endpoints that need not answer yet. Each request has the values of ctx, such as a user's
+// token in its gRPC metadata, but does not end with ctx. Total, Duration, Warmup, Load and Check of c do not apply. The
+// error is that of an invalid c; then no load was started.
+func StartKV(ctx context.Context, c KVConfig) (*KVLoad, error) {
 	c.Total, c.Duration, c.Warmup, c.Load, c.Check = 0, 0, 0, false, false
 	if err := c.validateLoad(); err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func StartKV(c KVConfig) (*KVLoad, error) {
 	}
 	r.loadFrom = r.now()
 	r.from.Store(r.loadFrom)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l := &KVLoad{r: r, cancel: cancel, stop: sync.OnceFunc(func() { close(r.stop) }), done: make(chan struct{})}
 	for _, client := range r.newClients() {
 		r.wg.Go(func() { client.run(ctx) })

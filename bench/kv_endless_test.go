@@ -24,7 +24,7 @@ func TestEndlessLoadWithoutServers(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	load, err := StartKV(c)
+	load, err := StartKV(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +49,11 @@ func TestEndlessLoadWithoutServers(t *testing.T) {
 	<-load.Done()
 
 	c.Endpoints = nil
-	if _, err := StartKV(c); err == nil || !strings.Contains(err.Error(), "no endpoints") {
+	if _, err := StartKV(t.Context(), c); err == nil || !strings.Contains(err.Error(), "no endpoints") {
 		t.Errorf("the error is %v", err)
 	}
 	c.Clients = 0
-	if _, err := StartKV(c); err == nil || !strings.Contains(err.Error(), "0 clients") {
+	if _, err := StartKV(t.Context(), c); err == nil || !strings.Contains(err.Error(), "0 clients") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -71,7 +71,7 @@ func TestEndlessLoadThatIsRefused(t *testing.T) {
 	t.Cleanup(full.Stop)
 	c := kvLoad()
 	c.Endpoints = []string{l.Addr().String()}
-	load, err := StartKV(c)
+	load, err := StartKV(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

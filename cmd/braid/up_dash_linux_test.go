@@ -20,7 +20,8 @@ import (
 // dashed is a cluster whose dashboard is used.
 type dashed struct {
 	*cluster
-	url string
+	url   string
+	token string // of a user; "": none
 }
 
 func upDashed(t *testing.T, args ...string) *dashed {
@@ -28,7 +29,7 @@ func upDashed(t *testing.T, args ...string) *dashed {
 	c := launched(t, nil, dataDir(t), append([]string{"--dash-port=0"}, args...)...)
 	ready := c.next(launch.Ready)
 	c.endpoints = ready.Endpoints
-	return &dashed{c, ready.Dashboard}
+	return &dashed{cluster: c, url: ready.Dashboard}
 }
 
 // request makes a request of the dashboard's page.
@@ -39,6 +40,9 @@ func (d *dashed) request(method, path, body string) (status int, answer string) 
 	q, err := http.NewRequestWithContext(ctx, method, d.url+path, strings.NewReader(body))
 	require.NoError(d.t, err)
 	q.Header.Set("Braid-Control", "1")
+	if d.token != "" {
+		q.Header.Set("Authorization", d.token)
+	}
 	a, err := http.DefaultClient.Do(q)
 	require.NoError(d.t, err)
 	defer a.Body.Close()
@@ -212,23 +216,26 @@ func TestDashboardWithAuth(t *testing.T) {
 	enableAuth(t, d.endpoints[0])
 	status, _ := d.request(http.MethodPost, "up/members/m1/kill", "")
 	require.Equal(t, http.StatusUnauthorized, status)
-	status, answer := d.request(http.MethodPost, "v3/auth/authenticate", `{"name":"root","password":"r"}`)
+	status, answer := d.request(http.MethodGet, "up", "")
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.NotContains(t, answer, "m1")
+	status, answer = d.request(http.MethodPost, "v3/auth/authenticate", `{"name":"root","password":"r"}`)
 	require.Equal(t, http.StatusOK, status, answer)
 	var user struct{ Token string }
 	require.NoError(t, json.Unmarshal([]byte(answer), &user))
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"up/switch",
-		strings.NewReader(`{"protocol":"iss"}`))
-	require.NoError(t, err)
-	q.Header.Set("Braid-Control", "1")
-	q.Header.Set("Authorization", user.Token)
-	a, err := http.DefaultClient.Do(q)
-	require.NoError(t, err)
-	require.NoError(t, a.Body.Close())
-	require.Equal(t, http.StatusOK, a.StatusCode)
+	d.token = user.Token
+	d.post("up/switch", `{"protocol":"iss"}`)
 	d.becomes("the switch", func(s control.State) bool {
 		require.Empty(t, s.LastError)
 		return s.Protocol == "iss" && s.Switching == ""
 	})
+	d.post("up/load", `{"clients":10}`)
+	d.becomes("rates", func(s control.State) bool { return s.Load.WritesPerS > 0 && s.Load.ReadsPerS > 0 })
+	require.Zero(t, d.state().Load.Failed)
+	status, answer = d.request(http.MethodDelete, "up/load", "")
+	require.Equal(t, http.StatusOK, status, answer)
+	d.becomes("the end of the load", func(s control.State) bool { return !s.Load.Running })
+	require.Empty(t, d.state().LastError)
 }
 
 // Paused members end with braid up, also if it is killed.

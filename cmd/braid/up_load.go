@@ -62,7 +62,7 @@ func loadConfig(endpoints []string, l control.LoadSpec) (c bench.KVConfig, err e
 func badLoad(text string) error { return &control.Error{Status: http.StatusBadRequest, Text: text} }
 
 // StartLoad implements [control.Cluster].
-func (o *operator) StartLoad(spec control.LoadSpec) error {
+func (o *operator) StartLoad(spec control.LoadSpec, token string) error {
 	c, err := loadConfig(o.endpoints(true), spec)
 	if err != nil {
 		return err
@@ -75,16 +75,17 @@ func (o *operator) StartLoad(spec control.LoadSpec) error {
 	if o.load.state().Running {
 		return &control.Error{Status: http.StatusConflict, Text: "a load runs already: stop it first"}
 	}
-	load, err := bench.StartKV(c)
+	user := withToken(o.ctx, token)
+	load, err := bench.StartKV(user, c)
 	if err != nil {
 		return badLoad(err.Error())
 	}
-	ctx, halt := context.WithCancel(o.ctx)
+	ctx, halt := context.WithCancel(user)
 	o.load = &upLoad{spec: spec, load: load, halt: halt, running: true, at: time.Now()}
 	o.lastError = ""
 	running := o.load
 	o.work.Go(func() {
-		if err := running.run(ctx, o.ctx); err != nil {
+		if err := running.run(ctx, user); err != nil {
 			o.fail(err)
 		}
 	})

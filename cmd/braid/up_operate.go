@@ -169,12 +169,8 @@ func (o *operator) Switch(protocol, token string) error {
 	}
 	o.switching, o.lastError = protocol, ""
 	o.work.Go(func() {
-		ctx := o.ctx
-		if token != "" {
-			ctx = metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, token)
-		}
 		f := adminFlags{endpoints: endpoints, timeout: switchTimeout}
-		p, err := f.changeProtocol(ctx, braid.Switch{Protocol: protocol}, func(*braid.SwitchPlan) {})
+		p, err := f.changeProtocol(withToken(o.ctx, token), braid.Switch{Protocol: protocol}, func(*braid.SwitchPlan) {})
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if o.switching = ""; err != nil {
@@ -184,4 +180,12 @@ func (o *operator) Switch(protocol, token string) error {
 		}
 	})
 	return nil
+}
+
+// withToken gives the gRPC calls of a context the token of a user; "": none.
+func withToken(ctx context.Context, token string) context.Context {
+	if token == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, token)
 }

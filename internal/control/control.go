@@ -19,7 +19,8 @@ type Cluster interface {
 	Operate(ctx context.Context, member string, a Action) error
 	// Switch begins to change the protocol, for the user of a token; "": none.
 	Switch(protocol, token string) error
-	StartLoad(l LoadSpec) error
+	// StartLoad starts a load, for the user of a token; "": none.
+	StartLoad(l LoadSpec, token string) error
 	StopLoad() error
 }
 
@@ -125,8 +126,13 @@ func New(c Cluster, page Page) http.Handler {
 }
 
 func (h *handler) state(w http.ResponseWriter, r *http.Request) {
-	if p := h.proxy.protocol(r); p != "" {
-		h.cluster.Learn(p)
+	protocol, err := h.proxy.authorize(r)
+	if err != nil {
+		answerError(w, err)
+		return
+	}
+	if protocol != "" {
+		h.cluster.Learn(protocol)
 	}
 	answer(w, http.StatusOK, h.cluster.State())
 }
@@ -135,7 +141,7 @@ func (h *handler) state(w http.ResponseWriter, r *http.Request) {
 func (h *handler) control(do func(*http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		err := h.proxy.authorize(r)
+		_, err := h.proxy.authorize(r)
 		if err == nil {
 			err = do(r)
 		}
@@ -177,15 +183,17 @@ func (h *handler) load(r *http.Request) error {
 	if err := read(r, &l); err != nil {
 		return err
 	}
-	return h.cluster.StartLoad(l)
+	return h.cluster.StartLoad(l, tokenOf(r))
 }
 
-// read reads the JSON of a request. An empty body leaves to as it is.
+// read reads the JSON of a request, which may have no unknown fields. An empty body leaves to as it is.
 func read(r *http.Request, to any) error {
 	if r.ContentLength == 0 {
 		return nil
 	}
-	if err := json.NewDecoder(r.Body).Decode(to); err != nil {
+	body := json.NewDecoder(r.Body)
+	body.DisallowUnknownFields()
+	if err := body.Decode(to); err != nil {
 		return refuse(http.StatusBadRequest, "the body is not the expected JSON: %v", err)
 	}
 	return nil

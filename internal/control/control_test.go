@@ -60,8 +60,10 @@ func (c *fakeCluster) Operate(_ context.Context, member string, a Action) error 
 func (c *fakeCluster) Switch(protocol, token string) error {
 	return c.did("switch %s as %q", protocol, token)
 }
-func (c *fakeCluster) StartLoad(l LoadSpec) error { return c.did("load %+v", l) }
-func (c *fakeCluster) StopLoad() error            { return c.did("no load") }
+func (c *fakeCluster) StartLoad(l LoadSpec, token string) error {
+	return c.did("load %+v as %q", l, token)
+}
+func (c *fakeCluster) StopLoad() error { return c.did("no load") }
 
 func (c *fakeCluster) serves(member string, yes bool) {
 	c.mu.Lock()
@@ -196,8 +198,8 @@ func TestControls(t *testing.T) {
 		{"/up/members/m2/kill", "", "kill m2"},
 		{"/up/members/m1/slow", "{}", "slow m1"},
 		{"/up/switch", `{"protocol":"iss"}`, `switch iss as ""`},
-		{"/up/load", "", "load {Clients:100 ValueBytes:16 Reads:0.5}"},
-		{"/up/load", `{"clients":7,"reads":1,"delta":true}`, "load {Clients:7 ValueBytes:16 Reads:1}"},
+		{"/up/load", "", `load {Clients:100 ValueBytes:16 Reads:0.5} as ""`},
+		{"/up/load", `{"clients":7,"reads":1}`, `load {Clients:7 ValueBytes:16 Reads:1} as ""`},
 	} {
 		status, text := w.post(c.path, c.body)
 		require.Equal(t, http.StatusOK, status, text)
@@ -217,6 +219,7 @@ func TestControls(t *testing.T) {
 		{"/up/members/m2", "", 404, "there is no POST /up/members/m2"},
 		{"/up/switch", `{"protocol":"zab"}`, 400, `there is no protocol \"zab\"`},
 		{"/up/switch", "iss", 400, "the body is not the expected JSON"},
+		{"/up/load", `{"delta":true}`, 400, `unknown field \"delta\"`},
 		{"/up/load", strings.Repeat(" ", maxBody+1), 400, "too large"},
 	} {
 		status, text := w.post(c.path, c.body)
@@ -276,6 +279,12 @@ func TestControlsAreForUsers(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, status)
 	require.Equal(t, `{"error":"auth is on"}`, text)
 	require.Empty(t, w.cluster.operations())
+	status, text = w.ask(http.MethodGet, "/up", "")
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.Equal(t, `{"error":"auth is on"}`, text)
+	status, text = w.ask(http.MethodGet, "/up", "", "Authorization", "root's")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, text, `"m1"`)
 	status, text = w.post("/up/switch", `{"protocol":"iss"}`, "Authorization", "root's")
 	require.Equal(t, http.StatusOK, status, text)
 	require.Equal(t, `switch iss as "root's"`, w.cluster.operations())

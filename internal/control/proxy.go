@@ -149,40 +149,31 @@ func (p *proxy) status(r *http.Request) (*http.Response, error) {
 	return p.RoundTrip(q)
 }
 
-// protocol asks a member for the protocol; "": no member reported it.
-func (p *proxy) protocol(r *http.Request) string {
+// authorize refuses a request if a member refuses to show its state to the user of the request; if no member answers,
+// the request is allowed. It returns the protocol; "": no member reported it.
+func (p *proxy) authorize(r *http.Request) (protocol string, err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*probeTimeout)
 	defer cancel()
 	answer, err := p.status(r.WithContext(ctx))
 	if err != nil {
-		return ""
+		return "", nil //nolint:nilerr // see above
 	}
 	defer answer.Body.Close()
-	var view struct {
-		Protocol string `json:"protocol"`
+	switch answer.StatusCode {
+	case http.StatusOK:
+		var view struct {
+			Protocol string `json:"protocol"`
+		}
+		if json.NewDecoder(answer.Body).Decode(&view) != nil {
+			return "", nil
+		}
+		return view.Protocol, nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		why, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+		if err != nil {
+			return "", fmt.Errorf("a member's refusal: %w", err)
+		}
+		return "", &Error{answer.StatusCode, strings.TrimSpace(string(why))}
 	}
-	if answer.StatusCode != http.StatusOK || json.NewDecoder(answer.Body).Decode(&view) != nil {
-		return ""
-	}
-	return view.Protocol
-}
-
-// authorize refuses a change if a member refuses to show its state to the user of the request. If no member answers,
-// the change is allowed.
-func (p *proxy) authorize(r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*probeTimeout)
-	defer cancel()
-	answer, err := p.status(r.WithContext(ctx))
-	if err != nil {
-		return nil //nolint:nilerr // see above
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusUnauthorized && answer.StatusCode != http.StatusForbidden {
-		return nil
-	}
-	why, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
-	if err != nil {
-		return fmt.Errorf("a member's refusal: %w", err)
-	}
-	return &Error{answer.StatusCode, strings.TrimSpace(string(why))}
+	return "", nil
 }
