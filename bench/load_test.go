@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/braidlog/braid/internal/registry"
@@ -203,7 +204,9 @@ func TestErrorsAndRefusals(t *testing.T) {
 }
 
 // An open loop must count the time that a command waited to be sent.
-func TestRateCountsFromWhenDue(t *testing.T) {
+func TestRateCountsFromWhenDue(t *testing.T) { synctest.Test(t, testRateCountsFromWhenDue) }
+
+func testRateCountsFromWhenDue(t *testing.T) {
 	var once sync.Once
 	f := &fakeCluster{fail: func(int) bool {
 		once.Do(func() { <-time.After(200 * time.Millisecond) })
