@@ -114,9 +114,9 @@ func TestLargeCommands(t *testing.T) {
 // Fragments save bandwidth as expected, of large commands only.
 func TestCommandsInFragments(t *testing.T) {
 	testsize.Long(t)
-	// 4/3 of a command and those before the followers' first answers; 4 small ones and their overhead.
+	// 4/3 of a command, and those that go whole while a follower is late; 4 small ones and their overhead.
 	for payload, most := range map[int]float64{256 << 10: 3.5, 100: 50} {
-		l := Load{Payload: payload, Proposers: 8, Duration: 700 * time.Millisecond}
+		l := Load{Payload: payload, Proposers: 8, Warmup: 500 * time.Millisecond, Duration: 500 * time.Millisecond}
 		r, err := RunLog(context.Background(), LogConfig{Protocol: "craft", Nodes: 5, Load: l, Dir: t.TempDir(),
 			Settings: Settings{Values: setting.MustParse("code-k=3")}})
 		if err != nil {
