@@ -138,8 +138,22 @@ func Open(o Options, sm StateMachine) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{r: r, opt: c}
+	if !c.listens() && n.hasOthers() {
+		return nil, errors.Join(c.deaf(), r.Close())
+	}
 	n.logTolerance()
 	return n, nil
+}
+
+// hasOthers reports whether the log has other members than this one.
+func (n *Node) hasOthers() bool {
+	instances := n.r.Status().Instances
+	for i := range instances {
+		if instances[i].Config.HasOthers(n.opt.Self) {
+			return true
+		}
+	}
+	return false
 }
 
 // logTolerance logs which failures the cluster tolerates, unless its quorums are majorities. A member that joins does
@@ -477,7 +491,9 @@ func ParseToken(text string) (Token, error) { return protocol.ParseToken(text) }
 
 // ChangeMembers makes membership changes, several at once jointly, and waits until they are active on this member. It
 // may be called on any member. A member that is added needs an ID, and peer URLs, http://host:port or https://host:port
-// each. A change that is in effect already succeeds, such as the removal of an id that is no member's.
+// each. A change that is in effect already succeeds, such as the removal of a member that was removed before. The
+// removal of an id that no member ever had is refused with [ReasonUnknownMember]. A member that was opened without
+// Listen adds none ([ReasonNoListener]): no other member could connect to it.
 //
 // With [AddVoter] for a new member it returns when the member is added as a learner (Member.Joining), whether it runs
 // or not. The learner becomes a voter on its own when it has caught up: it counts in majorities once Learner is false
@@ -503,6 +519,9 @@ func (n *Node) ChangeMembers(ctx context.Context, changes ...Change) error {
 		if checkPeerURLs(changes[i].Member.PeerURLs) != nil || n.addsNowhere(ctx, &changes[i]) {
 			return &RefusedError{What: "membership change", Reason: protocol.ReasonPeerURL}
 		}
+		if changes[i].Adds() && changes[i].Member.ID != n.opt.Self && !n.opt.listens() {
+			return &RefusedError{What: "membership change", Reason: protocol.ReasonNoListener}
+		}
 	}
 	return n.r.ChangeMembers(ctx, changes)
 }
@@ -510,7 +529,7 @@ func (n *Node) ChangeMembers(ctx context.Context, changes ...Change) error {
 // addsNowhere reports whether a change adds a member without saying where it is to be found. What is known here may be
 // old, so a member that is not known is looked for again after a read.
 func (n *Node) addsNowhere(ctx context.Context, c *Change) bool {
-	adds := (c.Kind == AddVoter || c.Kind == AddLearner) && len(c.Member.PeerURLs) == 0
+	adds := c.Adds() && len(c.Member.PeerURLs) == 0
 	known := func() bool {
 		config := n.r.Status().Config
 		return config.Find(c.Member.ID) != nil || slices.Contains(config.Removed, c.Member.ID)

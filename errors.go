@@ -63,6 +63,10 @@ const (
 	// ReasonLineage: the member that is to be added, or to become a voter, has a log that was founded apart from the
 	// cluster's. It can be added with an empty directory.
 	ReasonLineage = protocol.ReasonLineage
+	// ReasonUnknownMember: the change removes or updates a member, or leadership is to go to one, that never was one.
+	ReasonUnknownMember = protocol.ReasonUnknownMember
+	// ReasonNoListener: the member that was asked to add another one was opened without Listen.
+	ReasonNoListener = protocol.ReasonNoListener
 )
 
 // ProposeOptionsError indicates that a proposal has options that no protocol takes, or a read a token that no member

@@ -225,6 +225,7 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 	change := func(kind braid.Change) error { return n.ChangeMembers(ctx, kind) }
 	require.NoError(t, change(braid.Change{Kind: braid.AddLearner, Member: braid.Member{ID: 7, PeerURLs: url}}))
 	require.NoError(t, change(remove(7)))
+	require.NoError(t, change(remove(7)), "it is in effect already")
 	require.NoError(t, change(braid.Change{Kind: braid.AddLearner, Member: braid.Member{ID: 8, PeerURLs: url}}))
 	require.Eventually(t, func() bool { return !n.Status().Members[0].Log.IsZero() }, testTimeout, time.Millisecond,
 		"the member's own log is recorded while the test goes on")
@@ -234,6 +235,7 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 		text string
 	}{
 		"an unknown id":            {change(braid.Change{Kind: braid.UpdateMember, Member: braid.Member{ID: 9, PeerURLs: url}}), "no member with this id"},
+		"a removal of no member":   {change(remove(9)), "no member with this id"},
 		"a removed id":             {change(braid.Change{Kind: braid.AddLearner, Member: braid.Member{ID: 7, PeerURLs: []string{"http://127.0.0.1:11"}}}), "ids never come back"},
 		"the last voter":           {change(remove(1)), "nobody would vote"},
 		"a voter with another URL": {change(braid.Change{Kind: braid.AddVoter, Member: braid.Member{ID: 1, PeerURLs: []string{"http://127.0.0.1:12"}}}), "is one already"},
@@ -321,6 +323,45 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	}
 	_, err := braid.Open(braid.Options{Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{one}}, nil)
 	require.ErrorAs(t, err, new(*braid.OptionError))
+}
+
+// TestAMemberThatHasOthersListens: no other member could connect to it, so it neither adds one nor starts with a log
+// that has some.
+func TestAMemberThatHasOthersListens(t *testing.T) {
+	t.Parallel()
+	url := func(port string) []string { return []string{"http://127.0.0.1:" + port} }
+	o := braid.Options{
+		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1, PeerURLs: url("9")}},
+		Heartbeat: 10 * time.Millisecond, ElectionTimeout: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	}
+	n, err := braid.Open(o, newCounts())
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	add := braid.Change{Kind: braid.AddLearner, Member: braid.Member{ID: 7, PeerURLs: url("10")}}
+	var refused *braid.RefusedError
+	require.ErrorAs(t, n.ChangeMembers(ctx, add), &refused)
+	require.Equal(t, braid.ReasonNoListener, refused.Reason)
+	require.False(t, refused.Retryable())
+	require.Len(t, n.Status().Members, 1)
+	require.NoError(t, n.ChangeMembers(ctx, braid.Change{Kind: braid.UpdateMember, Member: o.Members[0]}))
+	require.NoError(t, n.Close())
+
+	o.Members, o.Listen = nil, []string{"127.0.0.1:0"}
+	n, err = braid.Open(o, newCounts())
+	require.NoError(t, err)
+	require.NoError(t, n.ChangeMembers(ctx, add))
+	require.NoError(t, n.Close())
+
+	o.Listen = nil
+	_, err = braid.Open(o, newCounts())
+	var bad *braid.OptionError
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, "Listen", bad.Option)
+	o.Listen = []string{"127.0.0.1:0"}
+	n, err = braid.Open(o, newCounts())
+	require.NoError(t, err, "the directory is free again")
+	require.NoError(t, n.Close())
 }
 
 func isAny(err error, targets ...error) bool {

@@ -40,8 +40,9 @@ type Options struct {
 	Join     bool
 	PeerURLs []string
 	// Listen are the addresses (host:port) to accept other members on, one per network card. A cluster of one needs
-	// none; it is required where Members has others. Listeners are open listeners to use instead. Open takes them: the
-	// member closes them when it stops, and Open when it fails. To open the member again, give it new ones, or Listen.
+	// none; it is required where Members, or the log in Dir, has others. Listeners are open listeners to use instead.
+	// Open takes them: the member closes them when it stops, and Open when it fails. To open the member again, give it
+	// new ones, or Listen.
 	Listen    []string
 	Listeners []net.Listener
 	// Dial connects to another member at the host:port of one of its peer URLs, for another network than TCP together
@@ -352,14 +353,13 @@ func (c *config) checkMembers() error {
 			return badOption("Members", "member %s: %v", m.ID, err)
 		}
 	}
-	others := slices.ContainsFunc(c.Members, func(m Member) bool { return m.ID != c.Self })
-	if others && len(c.Listen)+len(c.Listeners) == 0 {
-		return badOption("Listen", "is required where there are other members: they connect to this one")
+	conf := protocol.Config{Members: c.Members}
+	if conf.HasOthers(c.Self) && !c.listens() {
+		return c.deaf()
 	}
 	if c.Join {
 		return nil
 	}
-	conf := protocol.Config{Members: c.Members}
 	if n := len(protocol.EncodeConfig(conf)); n > protocol.MaxConfigBytes {
 		return badOption("Members", "take %d bytes, the limit is %d", n, protocol.MaxConfigBytes)
 	}
@@ -376,6 +376,14 @@ func (c *config) checkMembers() error {
 		return badOption("Members", "%v", err)
 	}
 	return nil
+}
+
+// listens reports whether other members can connect to this one.
+func (c *config) listens() bool { return len(c.Listen)+len(c.Listeners) > 0 }
+
+// deaf is the error of a member that has others and does not listen.
+func (c *config) deaf() error {
+	return badOption("Listen", "is required where there are other members: they connect to this one")
 }
 
 // checkPeerURLs describes what is wrong with the URLs at which a member is to be found; nil: nothing.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/braidlog/braid/internal/member"
 )
 
 // ReadyWithin bounds how far a ready member may be behind. A member under load is always a moment
@@ -14,15 +16,19 @@ const ReadyWithin = 2 * time.Second
 // Ready returns nil if a member is ready: it knows a leader of every instance, and within [ReadyWithin] it has
 // applied what was acknowledged anywhere before the call. So the member is up to date, and not only with the part
 // that it received. Otherwise the error says what is missing, [ErrNoLeader] or [ErrReadTimeout]; asking again is
-// always safe. Ready does not wait for a leader: [Node.WaitReady] does.
-func Ready(ctx context.Context, member interface {
+// always safe. A member that was removed is not ready from when it knows that, though it runs on for a while: the error
+// is an [*ExpelledError]. Ready does not wait for a leader: [Node.WaitReady] does.
+func Ready(ctx context.Context, node interface {
 	Status() Status
 	ReadBarrier(ctx context.Context) error
 },
 ) error {
-	st := member.Status()
+	st := node.Status()
 	if len(st.Instances) == 0 {
 		return ErrNoLeader
+	}
+	if st.removed() {
+		return member.NewRemoved(st.Self)
 	}
 	for i := range st.Instances {
 		if st.Instances[i].Leader == 0 {
@@ -31,7 +37,7 @@ func Ready(ctx context.Context, member interface {
 	}
 	ctx, cancel := context.WithTimeout(ctx, ReadyWithin)
 	defer cancel()
-	err := member.ReadBarrier(ctx)
+	err := node.ReadBarrier(ctx)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%w: more than %s behind: %w", ErrReadTimeout, ReadyWithin, err)
 	}
@@ -41,8 +47,8 @@ func Ready(ctx context.Context, member interface {
 // WaitReady waits until [Ready] returns nil for this member. It waits for a leader, as after Open, and until the member
 // has caught up. Call it with a ctx that ends: without a majority of the members it waits as long as ctx lasts.
 //
-// The error is [ErrReadTimeout], joined with ctx's error and with [ErrNoLeader] if none is known, [ErrStopped] or
-// [ErrWithinApply]. A retry is safe.
+// The error is [ErrReadTimeout], joined with ctx's error and with [ErrNoLeader] if none is known, [ErrStopped],
+// [ErrWithinApply], or an [*ExpelledError] if the member was removed. A retry is safe.
 func (n *Node) WaitReady(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errors.Join(ErrReadTimeout, ctx.Err())

@@ -47,12 +47,31 @@ func (r readiness) Status() (st braid.Status) {
 
 func (r readiness) ReadBarrier(ctx context.Context) error { return r.barrier(ctx) }
 
+// removedFrom is a member that the first instances continue without.
+type removedFrom struct {
+	readiness
+	instances int
+}
+
+func (r removedFrom) Status() braid.Status {
+	st := r.readiness.Status()
+	st.Self = 1
+	for i := range r.instances {
+		st.Instances[i].Removed = true
+	}
+	return st
+}
+
 func TestReady(t *testing.T) {
 	t.Parallel()
 	level := func(context.Context) error { return nil }
 	stuck := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	refused := func(context.Context) error { return braid.ErrStopped }
 	require.NoError(t, braid.Ready(t.Context(), readiness{[]braid.MemberID{1, 2}, level}))
+	require.NoError(t, braid.Ready(t.Context(), removedFrom{readiness{[]braid.MemberID{1, 2}, level}, 1}))
+	var expelled *braid.ExpelledError
+	require.ErrorAs(t, braid.Ready(t.Context(), removedFrom{readiness{[]braid.MemberID{1, 2}, level}, 2}), &expelled)
+	require.Equal(t, braid.MemberID(1), expelled.Member)
 	require.ErrorIs(t, braid.Ready(t.Context(), readiness{nil, level}), braid.ErrNoLeader)
 	err := braid.Ready(t.Context(), readiness{[]braid.MemberID{1, 0}, level})
 	require.ErrorIs(t, err, braid.ErrNoLeader)

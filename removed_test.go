@@ -2,7 +2,9 @@ package braid_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +30,19 @@ func (c *cluster) expelled(id braid.MemberID) *braid.ExpelledError {
 	return expelled
 }
 
+// unready waits until a member knows that it was removed. It is not ready then, though it runs on for a while.
+func (c *cluster) unready(id braid.MemberID) {
+	c.t.Helper()
+	n := c.nodes[id]
+	for range n.Changes(c.ctx()) {
+		if !slices.ContainsFunc(n.Status().Instances, func(st braid.InstanceStatus) bool { return !st.Removed }) {
+			break
+		}
+	}
+	err := braid.Ready(c.ctx(), n)
+	require.True(c.t, errors.As(err, new(*braid.ExpelledError)) || errors.Is(err, braid.ErrStopped), "%v", err)
+}
+
 func remove(id braid.MemberID) braid.Change {
 	return braid.Change{Kind: braid.RemoveMember, Member: braid.Member{ID: id}}
 }
@@ -46,6 +61,7 @@ func TestARemovedMemberStops(t *testing.T) {
 				}
 				acked := c.fill("x", 5)
 				changed(t, c.nodes[leaves], remove(leaves))
+				c.unready(leaves)
 				c.expelled(leaves)
 				c.led()
 				c.verify(append(acked, c.fill("y", 5)...))

@@ -154,6 +154,16 @@ func progress(s *replica.Status) []InstanceProgress {
 	return out
 }
 
+// removed reports whether every instance has decided to continue without this member.
+func (s *Status) removed() bool {
+	for i := range s.Instances {
+		if !s.Instances[i].Removed {
+			return false
+		}
+	}
+	return len(s.Instances) > 0
+}
+
 // Leader returns the member that leads the global log, 0 if none is known.
 func (s Status) Leader() MemberID { return s.Lead.Leader }
 

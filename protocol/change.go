@@ -88,6 +88,11 @@ func (c *Config) apply(ch *Change) Reason {
 	return ReasonChangeKind
 }
 
+// Adds reports whether the change makes a member of one that may be none yet.
+func (ch *Change) Adds() bool {
+	return ch.Kind == AddVoter || ch.Kind == AddLearner || ch.Kind == AddJoining
+}
+
 // Check returns the reason why a change is invalid in any configuration.
 func (ch *Change) Check() Reason {
 	switch {

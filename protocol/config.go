@@ -110,6 +110,11 @@ func (c *Config) ids(keep func(*Member) bool) []MemberID {
 // Joint reports whether two sets of voters decide together: a joint configuration.
 func (c *Config) Joint() bool { return len(c.Outgoing) > 0 }
 
+// HasOthers reports whether there are other members than this one.
+func (c *Config) HasOthers(self MemberID) bool {
+	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.ID != self })
+}
+
 // Find returns the member with that id, or nil.
 func (c *Config) Find(id MemberID) *Member {
 	i, ok := slices.BinarySearchFunc(c.Members, id, func(m Member, id MemberID) int {

@@ -98,6 +98,9 @@ const (
 	// ReasonSealing: the log is being sealed, see [Seal], or it is and continues in other instances. Nothing happened;
 	// retry soon.
 	ReasonSealing
+	// ReasonNoListener: the member that is asked to add another one accepts no connections, so the other one could not
+	// reach it. Do not retry it before the member was opened with an address to listen on.
+	ReasonNoListener
 )
 
 var reasonTexts = [...]string{
@@ -127,6 +130,7 @@ var reasonTexts = [...]string{
 	ReasonMembersUsedUp: fmt.Sprintf("the cluster has had %d members, as many as it can", Rows),
 	ReasonZone:          zoneText,
 	ReasonSealing:       "the log is being sealed",
+	ReasonNoListener:    "this member was opened without an address to listen on, so no other member can connect to it",
 	ReasonZones:         "the cluster's quorums are by zones: every voter needs one, and their number is fixed",
 	ReasonNoProfile:     "the log has no profile yet, so members may run a version that ignores the change",
 	ReasonEarlier:       "a member runs an earlier version, or is away and may run one, which cannot follow",

@@ -65,6 +65,11 @@ type ExpelledError struct {
 	Reason transport.Reason
 }
 
+// NewRemoved is the error of a member whose own log says that it was removed.
+func NewRemoved(id protocol.MemberID) *ExpelledError {
+	return &ExpelledError{Member: id, Reason: transport.ReasonRemoved}
+}
+
 func (e *ExpelledError) Error() string {
 	who := "its own log says so"
 	if e.By != 0 {

@@ -159,7 +159,11 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 		// A change that is not applied yet undoes them.
 		return e.refuse(protocol.ReasonChangePending, e.cfg.Self)
 	case e.watch.Seen():
-		return e.already()
+		step := e.already()
+		if step.Done && e.Op.removesUnknown(first) {
+			return e.refuse(protocol.ReasonUnknownMember, v.first().Leader)
+		}
+		return step
 	}
 	e.watch.After = order.Point{Instance: v.first().Instance, Index: v.first().ConfigIndex}
 	e.led = v.Now

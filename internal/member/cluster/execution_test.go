@@ -47,10 +47,19 @@ func TestAChangeThatIsNotAppliedYetIsPending(t *testing.T) {
 	x.End(e, v)
 
 	leader.Config = applied
+	leader.Config.Removed = []protocol.MemberID{3}
 	e = x.Begin(e.Op)
 	require.True(t, e.Next(v).Confirm, "nothing to do, if this member still leads")
 	e.Confirmed(nil)
 	require.Equal(t, ExecutionStep{Done: true}, e.Next(v))
+	x.End(e, v)
+
+	leader.Config.Removed = nil
+	e = x.Begin(e.Op)
+	require.True(t, e.Next(v).Confirm, "another leader may have added the member")
+	e.Confirmed(nil)
+	require.ErrorAs(t, e.Next(v).Err, &refused)
+	require.Equal(t, protocol.ReasonUnknownMember, refused.Reason)
 }
 
 // TestAChangeIsNotMadeByWhatCameBefore: a voter took another one's place, then member 4 joined, and the leader

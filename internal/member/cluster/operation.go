@@ -104,6 +104,14 @@ func (op *Operation) removes(id protocol.MemberID) bool {
 		func(c protocol.Change) bool { return c.Kind == protocol.RemoveMember && c.Member.ID == id })
 }
 
+// removesUnknown reports whether the operation removes a member that a configuration neither has nor had.
+func (op *Operation) removesUnknown(c *protocol.Config) bool {
+	return slices.ContainsFunc(op.Changes, func(ch protocol.Change) bool {
+		return ch.Kind == protocol.RemoveMember && c.Find(ch.Member.ID) == nil &&
+			!slices.Contains(c.Removed, ch.Member.ID)
+	})
+}
+
 // adds reports whether the operation adds a member to a configuration.
 func (op *Operation) adds(c *protocol.Config) bool {
 	return slices.ContainsFunc(op.Changes, func(ch protocol.Change) bool {

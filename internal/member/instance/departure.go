@@ -66,5 +66,5 @@ func Expelled(at *order.Cursor, instances []*protocol.Status) *member.ExpelledEr
 			return nil
 		}
 	}
-	return &member.ExpelledError{Member: instances[0].Self, Reason: transport.ReasonRemoved}
+	return member.NewRemoved(instances[0].Self)
 }

@@ -24,6 +24,8 @@ func (w *World) Ask(m *node.Member, op cluster.Operation, patience time.Duration
 		w.Tracef("%s   answers the operator: %s: %v", m.ID, op.Kind, err)
 		if err == nil {
 			w.Count(node.OperationsDone)
+		}
+		if err == nil || judge.ClaimsUnknown(&q.Op, err) {
 			w.Violate(m.ID, w.Court.Done(asked, &q.Op))
 		}
 		then(err)

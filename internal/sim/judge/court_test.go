@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/world"
@@ -44,6 +45,21 @@ func TestAMembershipMustHaveBeenDecided(t *testing.T) {
 	require.NoError(t, c.Done(Asked{By: 1, At: time.Second}, remove), "it was in force then")
 	base.Run(time.Hour)
 	require.Error(t, c.Done(Asked{By: 1, At: base.Now()}, remove), "it no longer was")
+}
+
+// TestARefusalMayClaimThatThereIsNoSuchMember: only the removal of one member that is refused because of its id.
+func TestARefusalMayClaimThatThereIsNoSuchMember(t *testing.T) {
+	refused := func(reason protocol.Reason) error { return &member.RefusedError{Reason: reason} }
+	remove := protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}
+	update := protocol.Change{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 3}}
+	claims := func(err error, changes ...protocol.Change) bool {
+		return ClaimsUnknown(&cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes}, err)
+	}
+	require.True(t, claims(refused(protocol.ReasonUnknownMember), remove))
+	require.False(t, claims(refused(protocol.ReasonNoLeader), remove))
+	require.False(t, claims(nil, remove))
+	require.False(t, claims(refused(protocol.ReasonUnknownMember), update))
+	require.False(t, claims(refused(protocol.ReasonUnknownMember), remove, remove), "a core may refuse several as one")
 }
 
 // TestInstancesFollowTheProfile: other instances follow the profile of the first one, and never go back.

@@ -1,10 +1,12 @@
 package judge
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/protocol"
 )
@@ -16,7 +18,8 @@ type Asked struct {
 	First protocol.InstanceID
 }
 
-// Done judges an operation that a member reported as done. It must have been done at some moment since the request.
+// Done judges an operation that a member reported as done, see also [ClaimsUnknown]. It must have been done at some
+// moment since the request.
 func (c *Court) Done(asked Asked, op *cluster.Operation) error {
 	switch op.Kind {
 	case cluster.ChangeMembers:
@@ -38,6 +41,14 @@ func (c *Court) Done(asked Asked, op *cluster.Operation) error {
 		return fmt.Errorf("answers that there are %d instances; there were %v", op.Instances, c.shapes)
 	}
 	return nil
+}
+
+// ClaimsUnknown reports whether a member refused to remove another one because there is none with that id. That claims
+// the same as an answer that it was removed: at some moment since the request there was no such member.
+func ClaimsUnknown(op *cluster.Operation, err error) bool {
+	var refused *member.RefusedError
+	return len(op.Changes) == 1 && op.Changes[0].Kind == protocol.RemoveMember &&
+		errors.As(err, &refused) && refused.Reason == protocol.ReasonUnknownMember
 }
 
 // made judges a change of members that is reported as made.
