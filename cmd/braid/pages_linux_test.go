@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pageCommands are the commands in the code blocks of a page of docs/using, without comments.
+func pageCommands(t *testing.T, page string) (lines []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs/using", page))
+	require.NoError(t, err)
+	block := false
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(strings.TrimSpace(line), "  #")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			block = !block
+		case block && line != "":
+			lines = append(lines, line)
+		}
+	}
+	require.NotEmpty(t, lines, page)
+	return lines
+}
+
+// reader follows a page: it runs commands with other words in place of those of the page. etcdctl is braid ctl.
+type reader struct {
+	t     *testing.T
+	words map[string]string
+}
+
+// fields are the arguments of a command of the page; ok is false if it is not one of braid or etcdctl.
+func (r *reader) fields(line string) (args []string, ok bool) {
+	args = strings.Fields(line)
+	for i := range args {
+		if word, known := r.words[args[i]]; known {
+			args[i] = word
+		}
+	}
+	switch args[0] {
+	case "etcdctl":
+		args[0] = "ctl"
+		return args, true
+	case "braid":
+		return args[1:], true
+	}
+	return args, false
+}
+
+// TestThePageFromEtcdIsFollowed runs each command of docs/using/from-etcd.md. The etcd that is left is a member of
+// braid: test/kubernetes and bench/rivals restore snapshots of etcd itself.
+func TestThePageFromEtcdIsFollowed(t *testing.T) {
+	t.Parallel()
+	old, dir := newServeFlags(t), t.TempDir()
+	left := serving(t, old)
+	for _, key := range []string{"a", "b", "a"} {
+		ok(t, "ctl", "--endpoints", old.client, "put", key, "of etcd")
+	}
+	members := memberFlags(t, 3)
+	r := &reader{t, map[string]string{"OLD:2379": old.client, `""`: ""}}
+	for i := range members {
+		name := members[i].name + ".braid"
+		members[i].dir = filepath.Join(dir, name)
+		r.words[name] = members[i].dir
+	}
+	for _, file := range []string{"etcd.db", "braid.db"} {
+		r.words[file] = filepath.Join(dir, file)
+	}
+	served := false
+	for _, line := range pageCommands(t, "from-etcd.md") {
+		args, known := r.fields(line)
+		require.True(t, known, line)
+		switch {
+		case args[0] == "serve":
+			served = true
+			stopped(t, left)
+			startRestored(t, args, members)
+		case served && args[0] != "restore":
+			args = append(args, "--endpoints", members[0].client)
+			fallthrough
+		default:
+			ok(t, args...)
+		}
+	}
+	require.True(t, served)
+	require.Equal(t, "a\nof etcd", ok(t, "ctl", "--endpoints", members[2].client, "get", "a"))
+	require.Contains(t, ok(t, "utl", "snapshot", "status", r.words["braid.db"], "-w", "fields"), `"Revision" : 4`)
+}
+
+// startRestored starts the members of a new cluster as the page starts the first one.
+func startRestored(t *testing.T, args []string, members []serveFlags) {
+	t.Helper()
+	require.Equal(t, []string{"serve", "--name", members[0].name, "--data-dir", members[0].dir, "…"}, args)
+	for _, f := range members {
+		begin(t, "", f.args("--initial-advertise-peer-urls", "http://"+f.peer, "--advertise-client-urls",
+			"http://"+f.client, "--initial-cluster", initialCluster(members))...)
+	}
+	for _, f := range members {
+		eventually(t, "health", func(ctx context.Context) bool { return healthy(ctx, f.client) })
+	}
+}
+
+// TestThePageOfSecurityIsFollowed: with its commands a cluster answers only users who log in.
+func TestThePageOfSecurityIsFollowed(t *testing.T) {
+	t.Parallel()
+	f := newServeFlags(t)
+	serving(t, f)
+	r := &reader{t, nil}
+	for _, line := range pageCommands(t, "security.md") {
+		args, known := r.fields(line)
+		require.True(t, known, line)
+		ok(t, append(args, "--endpoints", f.client)...)
+	}
+	_, stderr, code := do(t, "", "ctl", "--endpoints", f.client, "get", "a")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "user name is empty")
+	for _, user := range [][]string{{"ctl", "get", "a"}, {"status"}} {
+		ok(t, append(user, "--endpoints", f.client, "--user", "root:SECRET")...)
+	}
+}
