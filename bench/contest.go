@@ -149,15 +149,17 @@ func writeTable(w io.Writer, unit string, figures []Figures, spreads [][2]float6
 	for i, f := range figures {
 		interrupted.Interrupted = interrupted.Interrupted || f.Interrupted
 		fmt.Fprintf(tw, "%s\t%s\t%s – %s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.1f\t%.1f\t\n", f.Protocol,
-			number(f.ThroughputPS), number(spreads[i][0]), number(spreads[i][1]), number(f.LatencyMS.P50),
-			number(f.LatencyMS.P99), number(f.CPUMicrosOp), number(f.LeaderEgress), number(f.DiskBytesOp),
-			number(f.FsyncsPS), f.Errors, f.StolenPercent, f.OthersPercent)
+			number(f.ThroughputPS), number(spreads[i][0]), number(spreads[i][1]), measured(f.LatencyMS.P50),
+			measured(f.LatencyMS.P99), measured(f.CPUMicrosOp), measured(f.LeaderEgress), measured(f.DiskBytesOp),
+			measured(f.FsyncsPS), f.Errors, f.StolenPercent, f.OthersPercent)
 	}
 	_ = tw.Flush()
 	interrupted.writeInterrupted(w)
 	for _, r := range ratios {
-		fmt.Fprintf(w, "%s against %s: throughput × %.2f, p50 × %.2f, p99 × %.2f, CPU × %.2f "+
-			"(above 1: %[1]s is better)\n",
-			figures[0].Protocol, r.Protocol, r.Throughput, r.P50, r.P99, r.CPU)
+		fmt.Fprintf(w, "%s against %s: throughput × %s, p50 × %s, p99 × %s, CPU × %s (above 1: %[1]s is better)\n",
+			figures[0].Protocol, r.Protocol, measured(r.Throughput), measured(r.P50), measured(r.P99), measured(r.CPU))
+	}
+	for i, f := range figures {
+		writeWarnings(w, f.Protocol, f.Warning(), spreadWarning(spreads[i], f.ThroughputPS))
 	}
 }

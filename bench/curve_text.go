@@ -49,10 +49,14 @@ func (s *Curve) writeTable(w io.Writer) {
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.1f\t%.1f\t%s\t\n",
 			number(p.RatePS), number(p.ThroughputPS),
-			number(l.P50), number(l.P90), number(l.P99), number(l.P999), number(l.Max),
-			number(p.CPUMicrosOp), p.Errors, p.StolenPercent, p.OthersPercent, saturated)
+			measured(l.P50), measured(l.P90), measured(l.P99), measured(l.P999), measured(l.Max),
+			measured(p.CPUMicrosOp), p.Errors, p.StolenPercent, p.OthersPercent, saturated)
 	}
 	_ = tw.Flush()
+	for _, p := range s.Points {
+		writeWarnings(w, fmt.Sprintf("%s at %s/s", s.Protocol, number(p.RatePS)), p.Warning(),
+			spreadWarning(p.ThroughputSpread, p.ThroughputPS))
+	}
 }
 
 // describeSaturation describes the saturation of the contestant.

@@ -57,6 +57,7 @@ func RunDefrag(ctx context.Context, c DefragConfig) (*DefragContest, error) {
 
 func (c *DefragConfig) runOne(ctx context.Context, name string) (*DefragResult, error) {
 	r := &defragRun{DefragConfig: c, name: name, out: &DefragResult{Protocol: name, Nodes: c.Nodes}}
+	meter := StartCPUMeter()
 	err := c.With(ctx, name, largeQuota, func(servers *Servers) error {
 		for _, e := range servers.Endpoints {
 			t, err := newTarget(EtcdAPI, e, nil)
@@ -69,6 +70,7 @@ func (c *DefragConfig) runOne(ctx context.Context, name string) (*DefragResult, 
 		r.member = etcdserverpb.NewMaintenanceClient(r.targets[0].conn)
 		return r.run(ctx)
 	})
+	r.out.CPUShares = meter.Shares() // the servers have ended
 	return r.out, err
 }
 

@@ -27,6 +27,7 @@ type DefragResult struct {
 	DefragS    float64    `json:"defrag_s"`
 	Alone      DefragPuts `json:"alone"`
 	During     DefragPuts `json:"during"`
+	CPUShares             // of the whole run
 	Violations []string   `json:"violations,omitempty"`
 }
 
@@ -47,7 +48,7 @@ func newDefragPuts(clients []*putter) (p DefragPuts) {
 func (r *DefragResult) figures() []*float64 {
 	return []*float64{&r.InUseMiB, &r.BeforeMiB, &r.AfterMiB, &r.DefragS,
 		&r.Alone.LongestMS, &r.Alone.OthersMS, &r.Alone.Puts,
-		&r.During.LongestMS, &r.During.OthersMS, &r.During.Puts}
+		&r.During.LongestMS, &r.During.OthersMS, &r.During.Puts, &r.StolenPercent, &r.OthersPercent}
 }
 
 func (r *DefragResult) violated() (server string, violations []string) {
@@ -107,6 +108,7 @@ func (c *DefragContest) WriteText(w io.Writer) {
 	}
 	_ = tw.Flush()
 	for _, r := range c.Results {
+		writeWarnings(w, r.Protocol, r.Warning())
 		writeVerified(w, r.Protocol, "each member has the last acknowledged put of each client", r.Violations)
 	}
 }

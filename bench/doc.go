@@ -9,6 +9,7 @@
 //	log.go         one run on one contestant: start, warm up, measure, verify
 //	contest.go     several contestants, alternating in rounds; medians and ratios
 //	result.go      the figures, as JSON and as a table
+//	trust.go       the warnings about figures that are not reliable
 //	braid.go       the contestants: braid …
 //	rival.go       … and other libraries, in the process of a program of their own (module bench/rivals)
 //	kinds*.go      the servers that are started as processes, runs on them, and the results of all rounds

@@ -138,7 +138,7 @@ func (c *KubernetesContest) WriteText(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "\t\tasked/s\tdone/s\tp50 ms\tp99 ms\t")
 	row := func(protocol, kind, asked string, done float64, l Latency) {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", protocol, kind, asked, number(done), number(l.P50), number(l.P99))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", protocol, kind, asked, number(done), measured(l.P50), measured(l.P99))
 	}
 	for _, r := range c.Results {
 		for _, k := range r.Kinds {
@@ -159,6 +159,7 @@ func (c *KubernetesContest) WriteText(w io.Writer) {
 		if r.ErrorSample != "" {
 			fmt.Fprintf(w, "%s: an error: %s\n", r.Protocol, r.ErrorSample)
 		}
+		writeWarnings(w, r.Protocol, r.Warning())
 		writeMemory(w, r.Protocol, r.MemoryMB)
 		writeVerified(w, r.Protocol, "each watch received exactly the events of its objects, in order", r.Violations)
 	}

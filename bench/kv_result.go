@@ -153,7 +153,7 @@ func (r *KVResult) WriteText(w io.Writer) {
 	if len(r.Operations) > 1 {
 		for _, o := range r.Operations {
 			fmt.Fprintf(tw, "  of which %s\t%s, p50 %s  p99 %s  max %s ms\n", o.Kind, number(float64(o.Count)),
-				number(o.LatencyMS.P50), number(o.LatencyMS.P99), number(o.LatencyMS.Max))
+				measured(o.LatencyMS.P50), measured(o.LatencyMS.P99), measured(o.LatencyMS.Max))
 		}
 	}
 	for _, count := range []struct {
@@ -167,6 +167,7 @@ func (r *KVResult) WriteText(w io.Writer) {
 	fmt.Fprintf(tw, "  CPU of this client\t%s µs/request\n", number(r.ClientCPUMicrosOp))
 	_ = tw.Flush()
 	r.writeInterrupted(w)
+	writeWarnings(w, r.Protocol, r.Warning())
 	if r.History != nil {
 		fmt.Fprintln(w, r.History)
 	}

@@ -89,6 +89,7 @@ func (r *LogResult) WriteText(w io.Writer) {
 	}
 	_ = tw.Flush()
 	r.writeInterrupted(w)
+	writeWarnings(w, r.Protocol, r.Warning())
 	if r.Verified {
 		fmt.Fprintf(w, "verified: all members applied the same commands, each acknowledged one exactly once\n")
 	}
@@ -102,12 +103,12 @@ func (f *Figures) writeFigures(w io.Writer, op string) {
 	l := f.LatencyMS
 	fmt.Fprintf(w, "  throughput\t%s %ss/s\n", number(f.ThroughputPS), op)
 	fmt.Fprintf(w, "  latency\tp50 %s  p90 %s  p99 %s  p99.9 %s  max %s ms\n",
-		number(l.P50), number(l.P90), number(l.P99), number(l.P999), number(l.Max))
-	fmt.Fprintf(w, "  CPU\t%s µs/%s\n", number(f.CPUMicrosOp), op)
+		measured(l.P50), measured(l.P90), measured(l.P99), measured(l.P999), measured(l.Max))
+	fmt.Fprintf(w, "  CPU\t%s µs/%s\n", measured(f.CPUMicrosOp), op)
 	if f.LeaderEgress > 0 {
 		fmt.Fprintf(w, "  leader's egress\t%s bytes/%s\n", number(f.LeaderEgress), op)
 	}
-	fmt.Fprintf(w, "  written to disks\t%s bytes/%s\n", number(f.DiskBytesOp), op)
+	fmt.Fprintf(w, "  written to disks\t%s bytes/%s\n", measured(f.DiskBytesOp), op)
 	if f.FsyncsPS > 0 {
 		fmt.Fprintf(w, "  fsyncs\t%s/s\n", number(f.FsyncsPS))
 	}

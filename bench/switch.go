@@ -145,8 +145,10 @@ func RunSwitch(ctx context.Context, c SwitchConfig) (*SwitchResult, error) {
 		r.roundTrip = 2 * net.Farthest()
 		r.out.RoundTripMS = ms(r.roundTrip)
 	}
+	meter := StartCPUMeter()
 	err := r.walk(ctx)
 	r.leave()
+	r.out.CPUShares = meter.Shares() // all servers have ended
 	r.out.finish(c.pairs())
 	return r.out, err
 }

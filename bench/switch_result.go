@@ -63,6 +63,7 @@ type SwitchResult struct {
 	AimMS          float64     `json:"aim_ms"`
 	WithinAim      int         `json:"within_aim"`
 	FailedSwitches int         `json:"failed_switches"`
+	CPUShares                  // of all runs together
 	Histories      []*Verdict  `json:"histories"` // of each cluster
 	Violations     []string    `json:"violations,omitempty"`
 	Verified       bool        `json:"verified"`
@@ -143,6 +144,7 @@ func (r *SwitchResult) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "pauses of %d switches: median %s ms, longest %s ms; %d within %s ms\n", made,
 		number(r.MedianPauseMS),
 		number(r.LongestPauseMS), r.WithinAim, number(r.AimMS))
+	writeWarnings(w, "all switches", r.Warning())
 	for _, v := range r.Histories {
 		fmt.Fprintln(w, v)
 	}

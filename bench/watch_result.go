@@ -128,12 +128,15 @@ func (c *WatchContest) WriteText(w io.Writer) {
 		for _, p := range r.Phases {
 			fmt.Fprintf(tw, "%s\t%s\t%s\t%s – %s\t%.0f %%\t%s\t%s\t%s\t%s\t%d\t%d\t\n", r.Protocol, p.Phase,
 				number(p.ThroughputPS), number(p.ThroughputSpread[0]), number(p.ThroughputSpread[1]),
-				100*p.ThroughputPS/r.Phases[0].ThroughputPS, number(p.LatencyMS.P50), number(p.LatencyMS.P99),
-				number(p.EventsPS), number(p.CaughtUpS), p.Cancelled, p.Errors)
+				100*p.ThroughputPS/r.Phases[0].ThroughputPS, measured(p.LatencyMS.P50), measured(p.LatencyMS.P99),
+				measured(p.EventsPS), measured(p.CaughtUpS), p.Cancelled, p.Errors)
 		}
 	}
 	_ = tw.Flush()
 	for _, r := range c.Results {
+		for _, p := range r.Phases {
+			writeWarnings(w, r.Protocol+", "+p.Phase, p.Warning(), spreadWarning(p.ThroughputSpread, p.ThroughputPS))
+		}
 		writeMemory(w, r.Protocol, r.MemoryMB)
 		writeVerified(w, r.Protocol, "each watch received exactly the events of its keys, in order", r.Violations)
 	}
@@ -143,7 +146,7 @@ func (c *WatchContest) WriteText(w io.Writer) {
 func writeMemory(w io.Writer, protocol string, mb []float64) {
 	fmt.Fprintf(w, "%s: memory of the servers at the end, MiB:", protocol)
 	for _, m := range mb {
-		fmt.Fprintf(w, " %s", number(m))
+		fmt.Fprintf(w, " %s", measured(m))
 	}
 	fmt.Fprintln(w)
 }

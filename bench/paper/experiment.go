@@ -135,6 +135,7 @@ type Plot struct {
 	Y          Metric
 	LogX, LogY bool
 	Plain      bool     // of Lines: without dots
+	Names      []string // of Points: the names of x = 1, 2, …; nil: the numbers
 	Series     []string // nil: all
 	Accent     []string // of Bars: the highlighted ones
 	Bare       bool     // of Tradeoff: without Case.X next to the dots
@@ -148,6 +149,7 @@ type PlotKind string
 // The kinds of plots.
 const (
 	Lines   PlotKind = "lines"   // medians over Case.X, with the range of the rounds
+	Points  PlotKind = "points"  // the same where x are things without an order: side by side, nothing joins them
 	Bars    PlotKind = "bars"    // a bar for each series, the median at its only point
 	Scatter PlotKind = "scatter" // a dot for each run: Y over X
 	// Tradeoff is a line through the medians of Y over those of X, in the order of Case.X.
@@ -159,6 +161,8 @@ type Claim struct {
 	Text  string
 	Paper float64 // 0: the paper gives no figure
 	Unit  string
+	// PaperUnit is the unit of the paper's figure, if that is not Unit: then the two cannot be compared as numbers.
+	PaperUnit string
 	// Measure computes our figure; false if a necessary measurement is missing.
 	Measure func(*Result) (float64, bool)
 	// Holds decides whether the figure confirms the claim.
@@ -243,6 +247,14 @@ func Select(names ...string) ([]*Experiment, error) {
 	return slices.DeleteFunc(all, func(e *Experiment) bool {
 		return !slices.Contains(names, e.Name) && (e.Long || !slices.Contains(names, "all"))
 	}), nil
+}
+
+// fullRounds is the least number of complete rounds of a full run.
+func (e *Experiment) fullRounds() int {
+	if e.Long {
+		return max(1, e.QuickRounds)
+	}
+	return fullRounds
 }
 
 // cases returns the cases of a run of the experiment.

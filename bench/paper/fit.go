@@ -94,8 +94,8 @@ func dayPlots() []Plot {
 				"the leader.",
 		},
 		{
-			Kind: Lines, Title: Throughput.label() + " in each phase", XLabel: byPhase, Y: Throughput, LogY: true,
-			Caption: "Higher is better. The lines only join what belongs together.",
+			Kind: Points, Title: Throughput.label() + " in each phase", XLabel: byPhase, Y: Throughput, LogY: true,
+			Caption: "Higher is better.",
 		},
 	}
 }

@@ -29,8 +29,8 @@ func TestFitClaims(t *testing.T) {
 	r := madeUpDay(e, map[string][]float64{seriesFit: {95, 380}, seriesRaft: {100, 100}, seriesISS: {25, 400}})
 	for i, want := range []float64{0.95, math.Sqrt(95*380) / 100, 475. / 425, 1, 2, 0} {
 		c := &r.Claims[i]
-		if c.Measured == nil || math.Abs(*c.Measured-want) > 1e-9 || !c.Holds {
-			t.Errorf("claim %+v: %s, want %v", c, optional(c.Measured), want)
+		if c.Measured == nil || math.Abs(*c.Measured-want) > 1e-9 || !c.passes {
+			t.Errorf("claim %+v: %s, want %v", c, withUnit(c.Measured, ""), want)
 		}
 	}
 	if len(r.Marks) != 4 { // that of the phase once
@@ -38,7 +38,7 @@ func TestFitClaims(t *testing.T) {
 	}
 	e.Claims = otherClaims(2)
 	r = madeUpDay(e, map[string][]float64{seriesFit: {50, 380}, seriesRaft: {100, 100}, seriesISS: {25, 400}})
-	if c := r.Claims[0]; c.Measured == nil || *c.Measured != 0.5 || c.Holds {
+	if c := r.Claims[0]; c.Measured == nil || *c.Measured != 0.5 || c.passes {
 		t.Errorf("claim %+v", c)
 	}
 	r = madeUpDay(e, map[string][]float64{seriesRaft: {100, 100}})

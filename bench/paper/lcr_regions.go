@@ -1,7 +1,6 @@
 package paper
 
 import (
-	"fmt"
 	"strings"
 	"time"
 )
@@ -28,9 +27,9 @@ const (
 func ledFrom(r *region) string { return "region of the clients, leader in " + r.name }
 
 func lcrRegions() *Experiment {
-	var names, labels []string
+	var names []string
 	for i := range matrix {
-		names, labels = append(names, matrix[i].name), append(labels, fmt.Sprintf("%d: %s", i+1, matrix[i].name))
+		names = append(names, matrix[i].name)
 	}
 	net := "regions=" + strings.Join(names, "+")
 	e := &Experiment{
@@ -64,8 +63,8 @@ func lcrRegions() *Experiment {
 	}
 	for _, y := range []Metric{BlindP50, PlainP50} {
 		e.Plots = append(e.Plots, Plot{
-			Kind: Lines, Title: y.label() + ", leader in " + matrix[0].name, XLabel: strings.Join(labels, ", "), Y: y,
-			Caption: "Lower is better. The lines only join what belongs together.",
+			Kind: Points, Title: y.label() + ", leader in " + matrix[0].name, XLabel: "region of the clients", Names: names,
+			Y: y, Caption: "Lower is better. Whiskers are the middle half of the runs.",
 		})
 	}
 	e.Claims = regionClaims()

@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 var pageSource string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"number": number, "optional": optional, "label": Metric.label, "json": asJSON,
+	"number": number, "label": Metric.label, "json": asJSON,
 }).Parse(pageSource))
 
 // asJSON writes a value as indented JSON.
@@ -33,8 +34,7 @@ type section struct {
 }
 
 type claimRow struct {
-	Judged
-	Note string
+	Claim, Note, Paper, Measured, Verdict string
 }
 
 type plotBox struct {
@@ -55,15 +55,15 @@ type tableRow struct {
 // writePage writes a self-contained page.
 func writePage(w io.Writer, results []*Result) error {
 	var sections []section
-	holds, claims := 0, 0
+	counts, claims := map[string]int{}, 0
 	for _, r := range results {
 		s := section{Result: r, Def: r.e, Rows: r.rows()}
-		for _, j := range r.Claims {
+		for i := range r.Claims {
+			j, verdict := &r.Claims[i], r.verdict(&r.Claims[i])
 			claims++
-			if j.Holds {
-				holds++
-			}
-			s.Claims = append(s.Claims, claimRow{j, r.e.noteOf(j.Claim)})
+			counts[verdict]++
+			s.Claims = append(s.Claims, claimRow{j.Claim, r.e.noteOf(j.Claim), withUnit(j.Paper, cmp.Or(j.PaperUnit, j.Unit)),
+				withUnit(j.Measured, j.Unit), verdict})
 		}
 		for i := range r.e.Plots {
 			p := &r.e.Plots[i]
@@ -72,7 +72,8 @@ func writePage(w io.Writer, results []*Result) error {
 		}
 		sections = append(sections, s)
 	}
-	return pageTemplate.Execute(w, map[string]any{"Sections": sections, "Holds": holds, "Claims": claims})
+	return pageTemplate.Execute(w, map[string]any{"Sections": sections, "Claims": claims, "Holds": counts[verdictHolds],
+		"Unjudged": counts[verdictNone] + counts[verdictMissing]})
 }
 
 // noteOf returns the note of a claim.

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"html"
+	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Size of a plot; pictures scale with the page.
@@ -107,8 +109,10 @@ func (p *Plot) SVG(r *Result) string {
 			scatter(c, x, y, &series[i])
 		case Tradeoff:
 			p.tradeoff(c, x, y, &series[i])
+		case Points:
+			p.points(c, x, y, series, i)
 		default:
-			p.curve(c, x, y, &series[i])
+			p.curve(c, x, y, series, i)
 		}
 	}
 	c.put("</svg>")
@@ -219,15 +223,20 @@ func (p *Plot) scales(series []drawn) (x, y axis) {
 	if len(xs) == 0 {
 		xs = []float64{0, 1}
 	}
-	if p.Kind != Lines {
-		return newAxis(xs, p.LogX), newAxis(ys, p.LogY)
+	switch p.Kind {
+	case Lines:
+		return around(xs, p.LogX), newAxis(ys, p.LogY)
+	case Points:
+		const half = 0.5 // of the distance between two things
+		return axis{lo: slices.Min(xs) - half, hi: slices.Max(xs) + half}, newAxis(ys, p.LogY)
 	}
-	return around(xs, p.LogX), newAxis(ys, p.LogY)
+	return newAxis(xs, p.LogX), newAxis(ys, p.LogY)
 }
 
-// constant reports whether a series does not depend on x: it has one point, others more.
+// constant reports whether a series does not depend on x: it has one point, others more. A paper may give one point of
+// a curve.
 func constant(s *drawn, all []drawn) bool {
-	return len(s.points) == 1 && slices.ContainsFunc(all, func(o drawn) bool { return len(o.points) > 1 })
+	return len(s.points) == 1 && !s.paper && slices.ContainsFunc(all, func(o drawn) bool { return len(o.points) > 1 })
 }
 
 func (p *Plot) axes(c *canvas, x, y axis, series []drawn) {
@@ -236,15 +245,38 @@ func (p *Plot) axes(c *canvas, x, y axis, series []drawn) {
 		c.line(x.from, at, x.to, at, "grid", "")
 		c.text(x.from-8, at+4, "soft", "end", number(v))
 	}
-	for _, v := range p.xTicks(x, series) {
-		at := x.at(v)
-		c.line(at, y.from, at, y.from+5, "axis", "")
-		c.text(at, y.from+20, "soft", "middle", number(v))
+	ticks := p.xTicks(x, series)
+	for _, v := range ticks {
+		c.line(x.at(v), y.from, x.at(v), y.from+5, "axis", "")
+	}
+	for _, v := range labelled(x, ticks, p.xName) {
+		c.text(x.at(v), y.from+20, "soft", "middle", p.xName(v))
 	}
 	c.line(x.from, y.from, x.to, y.from, "axis", "")
 	c.text((x.from+x.to)/2, y.from+42, "soft", "middle", p.xLabel())
 	c.put(`<text class="soft" text-anchor="middle" transform="translate(18 %.1f) rotate(-90)">%s</text>`, (y.from+y.to)/2,
 		html.EscapeString(p.Y.label()))
+}
+
+// xName is the label of a tick on the x axis.
+func (p *Plot) xName(v float64) string {
+	if i := int(v) - 1; i >= 0 && i < len(p.Names) {
+		return p.Names[i]
+	}
+	return number(v)
+}
+
+// labelled are the ticks whose labels do not touch one another, from the lowest on.
+func labelled(x axis, ticks []float64, name func(float64) string) (out []float64) {
+	const gap = 8
+	end := math.Inf(-1)
+	for _, v := range slices.Sorted(slices.Values(ticks)) {
+		half := charWidth * float64(utf8.RuneCountInString(name(v))) / 2
+		if at := x.at(v); at-half >= end+gap {
+			out, end = append(out, v), at+half
+		}
+	}
+	return out
 }
 
 func (p *Plot) xLabel() string {
@@ -256,7 +288,7 @@ func (p *Plot) xLabel() string {
 
 // xTicks are the x of the points themselves if there are few.
 func (p *Plot) xTicks(x axis, series []drawn) []float64 {
-	if p.Kind != Lines {
+	if p.Kind != Lines && p.Kind != Points {
 		return x.ticks()
 	}
 	var xs []float64
@@ -268,49 +300,85 @@ func (p *Plot) xTicks(x axis, series []drawn) []float64 {
 		}
 	}
 	const few = 10
-	if len(xs) > few {
+	if len(xs) > few && p.Kind == Lines {
 		return x.ticks()
 	}
 	return xs
 }
 
-// curve draws a series as a line, with the range of its rounds unless it is plain.
-func (p *Plot) curve(c *canvas, x, y axis, s *drawn) {
+// curve draws the i-th series as a line, with the range of its rounds unless it is plain. A line that others cover is
+// wider than these, so that it shows on both sides of them.
+func (p *Plot) curve(c *canvas, x, y axis, series []drawn, i int) {
+	s := &series[i]
 	points := slices.Clone(s.points)
 	slices.SortFunc(points, func(a, b dot) int { return cmp.Compare(a.x, b.x) })
-	class := s.class()
 	var path strings.Builder
 	for i, d := range points {
 		fmt.Fprintf(&path, "%c%.1f %.1f", "ML"[min(i, 1)], x.at(d.x), y.at(d.y))
 	}
-	if only := points[0]; len(points) == 1 {
+	if only := points[0]; len(points) == 1 && !s.paper {
 		fmt.Fprintf(&path, "M%.1f %.1fL%.1f %.1f", x.from, y.at(only.y), x.to, y.at(only.y))
 		points[0].x = x.lo + (x.hi-x.lo)/2
 		if x.log {
 			points = nil
 		}
 	}
-	c.put(`<path class="%s" stroke="%s" d="%s"/>`, class, s.colour, path.String())
+	wider := 4 * float64(covers(x, y, series[i+1:], s))
+	width := ""
+	if wider > 0 {
+		width = fmt.Sprintf(` style="stroke-width:%.1f"`, 2.2+wider)
+	}
+	c.put(`<path class="%s" stroke="%s"%s d="%s"/>`, s.class(), s.colour, width, path.String())
 	if p.Plain {
 		return
 	}
 	for _, d := range points {
-		px, py := x.at(d.x), y.at(d.y)
-		if d.hi > d.lo {
-			c.line(px, y.at(d.lo), px, y.at(d.hi), "range", s.colour)
-			c.line(px-4, y.at(d.lo), px+4, y.at(d.lo), "range", s.colour)
-			c.line(px-4, y.at(d.hi), px+4, y.at(d.hi), "range", s.colour)
-		}
-		hint := fmt.Sprintf("%s, %s %s: %s %s", s.name, p.xLabel(), number(d.x), p.Y.label(), number(d.y))
-		if s.paper {
-			c.put(`<circle class="hollow" cx="%.1f" cy="%.1f" r="3.2" stroke="%s"><title>%s</title></circle>`, px, py, s.colour,
-				html.EscapeString(hint))
-			continue
-		}
-		hint += fmt.Sprintf(" (%s – %s)", number(d.lo), number(d.hi))
-		c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="4.2" fill="%s"><title>%s</title></circle>`, px, py, s.colour,
-			html.EscapeString(hint))
+		p.dot(c, s, d, x.at(d.x), y, wider/2)
 	}
+}
+
+// covers counts the series that would cover another one: at each x of it they have a point at the same place.
+func covers(x, y axis, later []drawn, s *drawn) (n int) {
+	const near = 3.0 // about the width of a line
+	for i := range later {
+		apart := func(d dot) bool {
+			return !slices.ContainsFunc(later[i].points, func(o dot) bool {
+				return math.Abs(x.at(o.x)-x.at(d.x)) < near && math.Abs(y.at(o.y)-y.at(d.y)) < near
+			})
+		}
+		if !slices.ContainsFunc(s.points, apart) {
+			n++
+		}
+	}
+	return n
+}
+
+// points draws the i-th series as dots, next to those of the others at the same x.
+func (p *Plot) points(c *canvas, x, y axis, series []drawn, i int) {
+	const most = 22.0 // between two dots
+	apart := min(most, 0.8*(x.at(1)-x.at(0))/float64(len(series)))
+	for _, d := range series[i].points {
+		p.dot(c, &series[i], d, x.at(d.x)+apart*(float64(i)-float64(len(series)-1)/2), y, 0)
+	}
+}
+
+// dot draws a point of a series at a place of the x axis, with the range of its rounds.
+func (p *Plot) dot(c *canvas, s *drawn, d dot, px float64, y axis, larger float64) {
+	py := y.at(d.y)
+	if d.hi > d.lo {
+		c.line(px, y.at(d.lo), px, y.at(d.hi), "range", s.colour)
+		c.line(px-4, y.at(d.lo), px+4, y.at(d.lo), "range", s.colour)
+		c.line(px-4, y.at(d.hi), px+4, y.at(d.hi), "range", s.colour)
+	}
+	hint := fmt.Sprintf("%s, %s %s: %s %s", s.name, p.xLabel(), p.xName(d.x), p.Y.label(), number(d.y))
+	if s.paper {
+		c.put(`<circle class="hollow" cx="%.1f" cy="%.1f" r="%.1f" stroke="%s"><title>%s</title></circle>`, px, py,
+			3.2+larger, s.colour, html.EscapeString(hint))
+		return
+	}
+	hint += fmt.Sprintf(" (%s – %s)", number(d.lo), number(d.hi))
+	c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="%.1f" fill="%s"><title>%s</title></circle>`, px, py, 4.2+larger,
+		s.colour, html.EscapeString(hint))
 }
 
 // tradeoff draws a series as a line through its medians, each labelled with its x.
@@ -363,7 +431,7 @@ func legend(c *canvas, rows [][]drawn, kind PlotKind) {
 		x, y := 16.0, headHeight+rowHeight*float64(i)+9
 		for _, s := range row {
 			class := s.class()
-			if kind != Scatter {
+			if kind != Scatter && kind != Points {
 				c.line(x, y, x+26, y, class, s.colour)
 			}
 			if s.paper {

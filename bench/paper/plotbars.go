@@ -27,6 +27,8 @@ func (p *Plot) bars(series []drawn) string {
 	bottom := top + step*float64(len(series))
 	for _, v := range x.ticks() {
 		c.line(x.at(v), top, x.at(v), bottom, "grid", "")
+	}
+	for _, v := range labelled(x, x.ticks(), number) {
 		c.text(x.at(v), bottom+18, "soft", "middle", number(v))
 	}
 	c.text((x.from+x.to)/2, bottom+40, "soft", "middle", p.Y.label())

@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -142,15 +143,13 @@ func withEarlier(dir string, results []*Result) ([]*Result, error) {
 // WriteText writes a result as text.
 func (r *Result) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s\n  on %s\n", r.Experiment, r.e.Short, r.Machine.Where())
-	for _, c := range r.Claims {
-		verdict := "holds"
-		switch {
-		case c.Measured == nil:
-			verdict = "NOT MEASURED"
-		case !c.Holds:
-			verdict = "DOES NOT HOLD"
-		}
-		fmt.Fprintf(w, "  %-13s %s %s (paper: %s)  %s\n", verdict, optional(c.Measured), c.Unit, optional(c.Paper), c.Claim)
+	for i := range r.Claims {
+		c := &r.Claims[i]
+		fmt.Fprintf(w, "  %-13s %s (paper: %s)  %s\n", r.verdict(c), withUnit(c.Measured, c.Unit),
+			withUnit(c.Paper, cmp.Or(c.PaperUnit, c.Unit)), c.Claim)
+	}
+	if why := r.Unjudged(); why != "" {
+		fmt.Fprintf(w, "  no verdicts: %s\n", why)
 	}
 	r.writeDay(w)
 	for _, n := range r.Machine.Notes {
@@ -158,12 +157,12 @@ func (r *Result) WriteText(w io.Writer) {
 	}
 }
 
-// optional writes a number that may be missing.
-func optional(v *float64) string {
+// withUnit writes a figure that may be missing.
+func withUnit(v *float64, unit string) string {
 	if v == nil {
 		return "–"
 	}
-	return strings.TrimSpace(number(*v))
+	return strings.TrimSpace(number(*v) + " " + unit)
 }
 
 // Violations returns the violations that invalidate an experiment's figures; empty if they are valid.

@@ -2,6 +2,7 @@ package paper
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -38,13 +39,50 @@ type Machine struct {
 }
 
 // Judged is a claim with our figure. Paper is null if the paper has no figure, Measured if a necessary measurement is
-// missing.
+// missing, and Holds if there is no verdict, see [Result.Unjudged].
 type Judged struct {
-	Claim    string   `json:"claim"`
-	Paper    *float64 `json:"paper"`
-	Measured *float64 `json:"measured"`
-	Unit     string   `json:"unit"`
-	Holds    bool     `json:"holds"`
+	Claim     string   `json:"claim"`
+	Paper     *float64 `json:"paper"`
+	PaperUnit string   `json:"paper_unit,omitempty"` // if it is not Unit
+	Measured  *float64 `json:"measured"`
+	Unit      string   `json:"unit"`
+	Holds     *bool    `json:"holds"`
+
+	passes bool // the figure confirms the claim, on whatever machine it was measured
+}
+
+// Verdicts about claims.
+const (
+	verdictHolds   = "holds"
+	verdictNot     = "does not hold"
+	verdictMissing = "not measured"
+	verdictNone    = "no verdict"
+)
+
+// Unjudged says why the claims of a result have no verdict; "" if they have one. A verdict needs a full run on a
+// machine that others did not use.
+func (r *Result) Unjudged() string {
+	m := &r.Machine
+	switch rounds := r.e.fullRounds(); {
+	case m.Quick:
+		return "the run was quick"
+	case m.Rounds < rounds:
+		return fmt.Sprintf("%d of %s are complete", m.Rounds, plural(rounds, "round"))
+	}
+	return m.Warning()
+}
+
+// verdict is what a result says of a claim.
+func (r *Result) verdict(j *Judged) string {
+	switch {
+	case j.Measured == nil:
+		return verdictMissing
+	case r.Unjudged() != "" || j.Holds == nil:
+		return verdictNone
+	case *j.Holds:
+		return verdictHolds
+	}
+	return verdictNot
 }
 
 // Series is one contestant over a range of x, or the paper's measurements.
@@ -189,9 +227,14 @@ func (c *Claim) judge(r *Result) Judged {
 	if c.Paper != 0 {
 		j.Paper = &c.Paper
 	}
+	if c.PaperUnit != c.Unit {
+		j.PaperUnit = c.PaperUnit
+	}
 	if v, ok := c.Measure(r); ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
-		j.Measured = &v
-		j.Holds = c.Holds(v)
+		j.Measured, j.passes = &v, c.Holds(v)
+		if r.Unjudged() == "" {
+			j.Holds = &j.passes
+		}
 	}
 	return j
 }

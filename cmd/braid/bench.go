@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"runtime/debug"
 	"runtime/pprof"
@@ -319,30 +318,4 @@ func (f *benchLogFlags) print(out io.Writer, c *bench.LogContest) error {
 		c.WriteText(out)
 	}
 	return nil
-}
-
-// progress shows the progress of a run, on a terminal only.
-type progress struct{ on bool }
-
-func newProgress(json bool) *progress { return &progress{on: !json && isTerminal(os.Stderr)} }
-
-func (p *progress) show(s bench.Progress) {
-	if !p.on {
-		return
-	}
-	const width = 30
-	bar, whole := strings.Repeat(" ", width), ""
-	if s.Whole > 0 && s.Whole < math.MaxInt64/2 {
-		done := int(float64(width) * min(1, s.Elapsed.Seconds()/s.Whole.Seconds()))
-		bar = strings.Repeat("█", done) + strings.Repeat("░", width-done)
-		whole = fmt.Sprintf(" / %.0f s", s.Whole.Seconds())
-	}
-	fmt.Fprintf(os.Stderr, "\r\x1b[K%-16s %s %s %.0f%s  %.0f/s", s.Protocol, bar, s.Phase, s.Elapsed.Seconds(),
-		whole, s.PerSecond)
-}
-
-func (p *progress) clear() {
-	if p.on {
-		fmt.Fprint(os.Stderr, "\r\x1b[K")
-	}
 }

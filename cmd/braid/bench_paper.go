@@ -156,12 +156,12 @@ func (f *benchPaperFlags) measure(ctx context.Context, experiments []*paper.Expe
 		return nil, err
 	}
 	member := []string{executable, "bench", paperMember}
-	p := &paperProgress{on: !f.json && isTerminal(os.Stderr)}
+	p := newProgress(f.json)
 	defer p.clear()
 	var results []*paper.Result
 	for _, e := range experiments {
 		r, err := paper.Run(ctx, e, paper.Config{Dir: dir, Quick: f.quick, Rounds: f.rounds, Command: f.command(args),
-			Member: member, Progress: p.show})
+			Member: member, Progress: p.experiment})
 		if r != nil {
 			results = append(results, r)
 		}
@@ -204,23 +204,4 @@ func judge(results []*paper.Result) error {
 		}
 	}
 	return nil
-}
-
-// paperProgress shows the progress of an experiment, on a terminal only.
-type paperProgress struct{ on bool }
-
-func (p *paperProgress) show(s paper.Progress) {
-	if !p.on {
-		return
-	}
-	const width = 24
-	done := width * s.Done / max(1, s.Whole)
-	fmt.Fprintf(os.Stderr, "\r\x1b[K%-20s %s%s %d/%d  %s", s.Experiment,
-		strings.Repeat("█", done), strings.Repeat("░", width-done), s.Done, s.Whole, s.Doing)
-}
-
-func (p *paperProgress) clear() {
-	if p.on {
-		fmt.Fprint(os.Stderr, "\r\x1b[K")
-	}
 }

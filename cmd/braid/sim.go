@@ -114,16 +114,13 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 	if f.trace {
 		return f.traceOne(out)
 	}
-	if !f.json && isTerminal(os.Stderr) {
-		f.campaign.Progress = func(s sim.Summary) { fmt.Fprint(os.Stderr, "\r"+progressLine(&s)) }
-	}
+	p := newProgress(f.json)
+	f.campaign.Progress = func(s sim.Summary) { p.put("", float64(s.Runs)/float64(max(1, s.Wanted)), progressLine(&s)) }
 	sum, err := f.campaign.Run(cmd.Context().Done())
 	if err != nil {
 		return err
 	}
-	if f.campaign.Progress != nil {
-		fmt.Fprint(os.Stderr, "\r\x1b[K")
-	}
+	p.clear()
 	return f.report(out, &sum)
 }
 
@@ -249,10 +246,4 @@ func (f *simFlags) report(out io.Writer, sum *sim.Summary) error {
 func progressLine(s *sim.Summary) string {
 	return fmt.Sprintf("%s × %d: %d of %d seeds, %d failed, %d steps, %d writes acknowledged, %s simulated, %.0f seeds/s",
 		s.Protocol, s.Nodes, s.Runs, s.Wanted, len(s.Failed), s.Steps, s.Acked, s.Virtual.Round(time.Second), s.RunsPerS)
-}
-
-// isTerminal reports whether a file is a terminal.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

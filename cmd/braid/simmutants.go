@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"time"
 
@@ -21,19 +20,16 @@ func (f *simFlags) hunt(cmd *cobra.Command) error {
 	if !f.json {
 		fmt.Fprintf(out, "%-26s %-22s %-8s %5s %6s %8s\n", "mutant", "breaks", "cluster", "nodes", "seeds", "time")
 	}
+	p := newProgress(f.json)
 	for _, h := range sim.Hunts() {
 		if f.campaign.Mutant != "" && f.campaign.Mutant != h.Name {
 			continue
 		}
-		if !f.json && isTerminal(os.Stderr) {
-			fmt.Fprintf(os.Stderr, "\r\x1b[K%s …", h.Name)
-		}
+		p.put("", -1, h.Name+" …")
 		if err := h.Run(cmd.Context().Done()); err != nil {
 			return err
 		}
-		if !f.json && isTerminal(os.Stderr) {
-			fmt.Fprint(os.Stderr, "\r\x1b[K")
-		}
+		p.clear()
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
