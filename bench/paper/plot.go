@@ -14,7 +14,8 @@ import (
 const (
 	plotWidth   = 760.0
 	plotHeight  = 330.0 // of the area between the axes
-	marginLeft  = 74.0
+	marginLeft  = 74.0 // at least
+	labelLeft   = 40.0 // of that for the axis' own label and the gaps around the ticks' labels
 	marginRight = 36.0
 	headHeight  = 34.0
 	rowHeight   = 20.0 // of the legend
@@ -99,7 +100,7 @@ func (p *Plot) SVG(r *Result) string {
 	p.open(c, height)
 	legend(c, rows, p.Kind)
 	x, y := p.scales(series)
-	x.from, x.to = marginLeft, plotWidth-marginRight
+	x.from, x.to = max(marginLeft, labelLeft+charWidth*longest(y.ticks())), plotWidth-marginRight
 	y.from, y.to = top+plotHeight, top
 	p.axes(c, x, y, series)
 	p.marks(c, x, y, r)
@@ -258,6 +259,14 @@ func (p *Plot) axes(c *canvas, x, y axis, series []drawn) {
 		html.EscapeString(p.Y.label()))
 }
 
+// longest is the number of characters of the longest label.
+func longest(ticks []float64) (n float64) {
+	for _, v := range ticks {
+		n = max(n, float64(utf8.RuneCountInString(number(v))))
+	}
+	return n
+}
+
 // xName is the label of a tick on the x axis.
 func (p *Plot) xName(v float64) string {
 	if i := int(v) - 1; i >= 0 && i < len(p.Names) {
@@ -306,8 +315,8 @@ func (p *Plot) xTicks(x axis, series []drawn) []float64 {
 	return xs
 }
 
-// curve draws the i-th series as a line, with the range of its rounds unless it is plain. A line that others cover is
-// wider than these, so that it shows on both sides of them.
+// curve draws the i-th series as a line, with the range of its rounds unless it is plain. A line that others cover for
+// a part of its way is wider than these, so that it shows on both sides of them.
 func (p *Plot) curve(c *canvas, x, y axis, series []drawn, i int) {
 	s := &series[i]
 	points := slices.Clone(s.points)
@@ -337,16 +346,20 @@ func (p *Plot) curve(c *canvas, x, y axis, series []drawn, i int) {
 	}
 }
 
-// covers counts the series that would cover another one: at each x of it they have a point at the same place.
+// covers counts the series that would cover another one for a part of its way: two of its points, or its only one, are
+// at the same places.
 func covers(x, y axis, later []drawn, s *drawn) (n int) {
 	const near = 3.0 // about the width of a line
 	for i := range later {
-		apart := func(d dot) bool {
-			return !slices.ContainsFunc(later[i].points, func(o dot) bool {
+		same := 0
+		for _, d := range s.points {
+			if slices.ContainsFunc(later[i].points, func(o dot) bool {
 				return math.Abs(x.at(o.x)-x.at(d.x)) < near && math.Abs(y.at(o.y)-y.at(d.y)) < near
-			})
+			}) {
+				same++
+			}
 		}
-		if !slices.ContainsFunc(s.points, apart) {
+		if same >= min(2, len(s.points)) {
 			n++
 		}
 	}

@@ -209,3 +209,38 @@ func TestAxis(t *testing.T) {
 		}
 	}
 }
+
+// TestPlotsHideNothing: labels do not touch, a line that another one covers is wider, a paper's only point is drawn at
+// its place, and things without an order are not joined.
+func TestPlotsHideNothing(t *testing.T) {
+	e := &Experiment{Name: "x", XName: "x", Cases: []Case{{Series: "a"}, {Series: "b"}}}
+	r := newResult(e, nil, Config{})
+	for _, series := range []string{"a", "b"} {
+		for _, x := range []float64{1000, 1001, 2000} {
+			r.add(&Case{Series: series, X: x}, Sample{Throughput: 1e6 * x})
+		}
+	}
+	r.finish(1)
+	lines := Plot{Kind: Lines, Title: "lines", XLabel: "x", Y: Throughput, LogX: true,
+		Paper: []Curve{{"paper", "a", []float64{2000}, []float64{1e9}}}}
+	svg := lines.SVG(r)
+	for text, count := range map[string]int{
+		">1,000<": 1, ">1,001<": 0, ">2,000<": 1, // the first two are at nearly the same place
+		"stroke-width:6.2": 1, // of a, which b covers
+		`class="hollow"`:   2, // in the legend, and the point
+	} {
+		if got := strings.Count(svg, text); got != count {
+			t.Errorf("%q is there %d times, want %d:\n%s", text, got, count, svg)
+		}
+	}
+	if !strings.Contains(svg, `<text x="116.5" y="68.0" class="soft" text-anchor="end">2,000,000,000<`) { // from 32 on
+		t.Errorf("the ticks' labels have no place of their own:\n%s", svg)
+	}
+	points := Plot{Kind: Points, Title: "points", XLabel: "x", Names: []string{"one"}, Y: Throughput}
+	r.add(&Case{Series: "a", X: 1}, Sample{Throughput: 1})
+	r.finish(1)
+	svg = points.SVG(r)
+	if strings.Contains(svg, "<path") || !strings.Contains(svg, ">one<") {
+		t.Errorf("points are joined, or have no names:\n%s", svg)
+	}
+}

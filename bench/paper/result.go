@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/braidlog/braid/bench"
@@ -62,14 +63,17 @@ const (
 // Unjudged says why the claims of a result have no verdict; "" if they have one. A verdict needs a full run on a
 // machine that others did not use.
 func (r *Result) Unjudged() string {
-	m := &r.Machine
+	m, why := &r.Machine, []string(nil)
 	switch rounds := r.e.fullRounds(); {
 	case m.Quick:
-		return "the run was quick"
+		why = append(why, "the run was quick")
 	case m.Rounds < rounds:
-		return fmt.Sprintf("%d of %s are complete", m.Rounds, plural(rounds, "round"))
+		why = append(why, fmt.Sprintf("%d of %s are complete", m.Rounds, plural(rounds, "round")))
 	}
-	return m.Warning()
+	if load := m.Warning(); load != "" {
+		why = append(why, load)
+	}
+	return strings.Join(why, "; ")
 }
 
 // verdict is what a result says of a claim.
