@@ -45,6 +45,9 @@ func (s *Server) measured() metrics.View {
 		RefusedRequests: s.intake.refused.Load() + s.rates.refusals(),
 	}
 	v.Features = s.cfg.Features
+	for _, a := range s.store.Alarms() {
+		v.Alarms = append(v.Alarms, metrics.Alarm{Name: a.Alarm.String(), Member: braid.MemberID(a.MemberID)})
+	}
 	v.Committed, v.Applied = logIndexes(&v.Log)
 	return v
 }

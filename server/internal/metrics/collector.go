@@ -26,6 +26,14 @@ type View struct {
 	Features                            []Feature
 	// ClientIn and ClientOut are bytes of gRPC from and to clients.
 	ClientIn, ClientOut int64
+	// Alarms are those that are raised now, of all members.
+	Alarms []Alarm
+}
+
+// Alarm is an alarm of a member.
+type Alarm struct {
+	Name   string // as NOSPACE
+	Member braid.MemberID
 }
 
 // Collector implements prometheus.Collector for a server. It is safe for concurrent use if view is.
@@ -89,7 +97,8 @@ func (g Gatherer) Gather() ([]*dto.MetricFamily, error) {
 	}
 	rest, restErr := g.Process.Gather()
 	for _, f := range rest {
-		if _, absent := Absent[f.GetName()]; !absent && !taken[f.GetName()] {
+		name := f.GetName()
+		if _, absent := Absent[name]; !absent && !taken[name] && !declared(name) {
 			families = append(families, f)
 		}
 	}

@@ -119,6 +119,9 @@ var (
 		"Which version is running. 1 for 'server_version' label with current version.", "server_version")
 	members = newFamily(prometheus.GaugeValue, "braid_members",
 		"Members of the cluster by role.", "role")
+	alarms = newFamily(prometheus.GaugeValue, "etcd_debugging_server_alarms",
+		"Alarms for every member in cluster. 1 for 'server_id' label with current ID. 2 for 'alarm_type' label with type "+
+			"of this alarm", "server_id", "alarm_type")
 	logWaiting = newFamily(prometheus.GaugeValue, "braid_log_waiting",
 		"1 while the log waits for space on its disk, or for a descriptor.", "for")
 	syncs = newFamily(prometheus.CounterValue, "etcd_disk_wal_fsync_duration_seconds",
@@ -163,6 +166,9 @@ func collectMember(v *View, emit Emit) {
 	emit(memberVersion, 1, version.Version)
 	for _, f := range v.Features {
 		emit(features, truth(f.On), f.Name, f.Stage)
+	}
+	for _, a := range v.Alarms {
+		emit(alarms, 1, a.Member.String(), a.Name)
 	}
 	learners := 0
 	for i := range v.Log.Members {

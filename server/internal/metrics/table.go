@@ -1,20 +1,30 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // family is a metric, with labels if there are any.
 type family struct {
 	*prometheus.Desc
 	kind prometheus.ValueType
+	name string
 }
 
 // families are all metrics, in the order of their declaration.
 var families []*family
 
 func newFamily(kind prometheus.ValueType, name, help string, labels ...string) *family {
-	f := &family{prometheus.NewDesc(name, help, labels, nil), kind}
+	f := &family{prometheus.NewDesc(name, help, labels, nil), kind, name}
 	families = append(families, f)
 	return f
+}
+
+// declared reports whether a member has a metric of its own with a name, with a value now or without.
+func declared(name string) bool {
+	return slices.ContainsFunc(families, func(f *family) bool { return f.name == name })
 }
 
 // Emit gets the value of a metric, with its labels.
