@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ type source struct {
 	version     string    // as v0.1.0
 	time        time.Time // when it was committed
 	completions []entry   // scripts with which shells complete braid's commands
+	pages       []entry   // manual pages
 }
 
 // readSource reads the checkout of the working directory. The version and the completions are those that braid prints,
@@ -46,7 +48,31 @@ func readSource(scratch string) (*source, error) {
 		}
 		s.completions = append(s.completions, entry{"completions/braid." + shell, []byte(script + "\n"), 0o644})
 	}
-	return s, nil
+	s.pages, err = s.manual(braid)
+	return s, err
+}
+
+// manual is the manual pages that braid writes.
+func (s *source) manual(braid string) (pages []entry, err error) {
+	dir := filepath.Join(s.scratch, "man1")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if _, err := output(s.root, braid, "man", dir); err != nil {
+		return nil, err
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, entry{"man/man1/" + f.Name(), text, 0o644})
+	}
+	return pages, nil
 }
 
 // requireVersion fails if the source has another version; "" is any.
@@ -109,7 +135,7 @@ func (s *source) entries(binary string, bom []byte) ([]entry, error) {
 		return nil, err
 	}
 	all := append([]entry{{"braid", program, 0o755}, {"bom.cdx.json", bom, 0o644}, {dataDir, nil, 0o755}},
-		s.completions...)
+		slices.Concat(s.completions, s.pages)...)
 	names, err := output(s.root, "git", append([]string{"ls-files", "--"}, tracked...)...)
 	if err != nil {
 		return nil, err
