@@ -2,32 +2,11 @@ package main
 
 import (
 	"context"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-// pageCommands are the commands in the code blocks of a page of docs/using, without comments.
-func pageCommands(t *testing.T, page string) (lines []string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../docs/using", page))
-	require.NoError(t, err)
-	block := false
-	for line := range strings.Lines(string(text)) {
-		line, _, _ = strings.Cut(strings.TrimSpace(line), "  #")
-		switch {
-		case strings.HasPrefix(line, "```"):
-			block = !block
-		case block && line != "":
-			lines = append(lines, line)
-		}
-	}
-	require.NotEmpty(t, lines, page)
-	return lines
-}
 
 // reader follows a page: it runs commands with other words in place of those of the page. etcdctl is braid ctl.
 type reader struct {
@@ -37,7 +16,7 @@ type reader struct {
 
 // fields are the arguments of a command of the page; ok is false if it is not one of braid or etcdctl.
 func (r *reader) fields(line string) (args []string, ok bool) {
-	args = strings.Fields(line)
+	args = words(line)
 	for i := range args {
 		if word, known := r.words[args[i]]; known {
 			args[i] = word
@@ -63,7 +42,7 @@ func TestThePageFromEtcdIsFollowed(t *testing.T) {
 		ok(t, "ctl", "--endpoints", old.client, "put", key, "of etcd")
 	}
 	members := memberFlags(t, 3)
-	r := &reader{t, map[string]string{"OLD:2379": old.client, `""`: ""}}
+	r := &reader{t, map[string]string{"OLD:2379": old.client}}
 	for i := range members {
 		name := members[i].name + ".braid"
 		members[i].dir = filepath.Join(dir, name)
@@ -73,7 +52,7 @@ func TestThePageFromEtcdIsFollowed(t *testing.T) {
 		r.words[file] = filepath.Join(dir, file)
 	}
 	served := false
-	for _, line := range pageCommands(t, "from-etcd.md") {
+	for _, line := range pageLines(t, "../../docs/using/from-etcd.md") {
 		args, known := r.fields(line)
 		require.True(t, known, line)
 		switch {
@@ -112,7 +91,7 @@ func TestThePageOfSecurityIsFollowed(t *testing.T) {
 	f := newServeFlags(t)
 	serving(t, f)
 	r := &reader{t, nil}
-	for _, line := range pageCommands(t, "security.md") {
+	for _, line := range pageLines(t, "../../docs/using/security.md") {
 		args, known := r.fields(line)
 		require.True(t, known, line)
 		ok(t, append(args, "--endpoints", f.client)...)

@@ -125,8 +125,8 @@ func TestReleaseTwice(t *testing.T) {
 // requireRuns requires that an archive has its files, and that its binary runs.
 func requireRuns(t *testing.T, folder string, files map[string][]byte) {
 	t.Helper()
-	for _, name := range []string{"LICENSE", "README.md", "completions/braid.bash", "man/man1/braid-serve.1", "deploy/docker/Dockerfile",
-		"deploy/systemd/braid.service"} {
+	for _, name := range []string{"LICENSE", "README.md", "completions/braid.bash", "man/man1/braid-serve.1",
+		"deploy/docker/Dockerfile", "deploy/systemd/braid.service"} {
 		require.NotEmpty(t, files[folder+"/"+name], name)
 	}
 	require.Contains(t, files, folder+"/"+dataDir)

@@ -54,8 +54,8 @@ func readSource(scratch string) (*source, error) {
 
 // manual is the manual pages that braid writes.
 func (s *source) manual(braid string) (pages []entry, err error) {
-	dir := filepath.Join(s.scratch, "man1")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir, err := os.MkdirTemp(s.scratch, "man")
+	if err != nil {
 		return nil, err
 	}
 	if _, err := output(s.root, braid, "man", dir); err != nil {
