@@ -332,7 +332,8 @@ func (p *Plot) curve(c *canvas, x, y axis, series []drawn, i int) {
 			points = nil
 		}
 	}
-	wider := 4 * float64(covers(x, y, series[i+1:], s))
+	const most = 2 // of many lines at one place it shows the first ones
+	wider := 4 * float64(min(most, covers(x, y, series[i+1:], s)))
 	width := ""
 	if wider > 0 {
 		width = fmt.Sprintf(` style="stroke-width:%.1f"`, 2.2+wider)
