@@ -26,7 +26,9 @@ func (s *Server) forUsers(handler http.HandlerFunc) http.Handler {
 			handler(w, r)
 			return
 		}
-		s.refusals.logins.add(r.RemoteAddr, err)
+		if !errors.Is(err, auth.ErrUserEmpty) { // a request without a user is no login
+			s.refusals.logins.add(r.RemoteAddr, err)
+		}
 		if r.Header.Get(ownForm) == "" {
 			w.Header().Set("WWW-Authenticate", `Basic realm="braid", charset="UTF-8"`)
 		}
