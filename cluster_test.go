@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -195,6 +196,19 @@ func (c *cluster) ctx() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	c.t.Cleanup(cancel)
 	return ctx
+}
+
+// unlinked waits until the members that run know that their links with one that was stopped are down.
+func (c *cluster) unlinked(id braid.MemberID) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		for _, n := range c.nodes {
+			if slices.ContainsFunc(n.Status().Links.Peers, func(p braid.PeerStats) bool { return p.ID == id && p.Connected }) {
+				return false
+			}
+		}
+		return true
+	}, testTimeout, 5*time.Millisecond, "the link is down")
 }
 
 // changed asks a member for a membership change until it is active. A refusal that lets the same

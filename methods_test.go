@@ -266,15 +266,7 @@ func TestLeadershipDoesNotGoToWhoIsDown(t *testing.T) {
 	leader := c.leader()
 	down, asked := leader%3+1, (leader+1)%3+1
 	c.stop(down)
-	n := c.nodes[leader]
-	require.Eventually(t, func() bool {
-		for _, p := range n.Status().Links.Peers {
-			if p.ID == down {
-				return !p.Connected
-			}
-		}
-		return false
-	}, testTimeout, 5*time.Millisecond, "the link is down")
+	c.unlinked(down)
 	err := c.nodes[asked].TransferLeader(c.ctx(), down)
 	var refused *braid.RefusedError
 	require.ErrorAs(t, err, &refused)

@@ -18,6 +18,7 @@ func TestAnyFlagsFollowASwitch(t *testing.T) {
 	c := newCluster(t, 3, func(o *braid.Options) { o.Protocol = braid.Named(flags) })
 	acked := c.fill("begin ", 3)
 	c.stop(3)
+	c.unlinked(3)
 	_, err := c.nodes[1].Switch(c.ctx(), braid.Switch{Protocol: "iss"})
 	require.ErrorContains(t, err, "earlier version", "the one that is away may run one")
 	flags = "iss"
