@@ -136,5 +136,5 @@ func TestNoDescriptorsAreLeft(t *testing.T) {
 	c.writes(20)
 	c.stop()
 	require.Contains(t, c.members[0].stderr.String()+c.members[1].stderr.String()+c.members[2].stderr.String(),
-		"the log goes on")
+		"event=log-continues")
 }
