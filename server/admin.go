@@ -33,6 +33,7 @@ const (
 	setQuotaMethod = "SetPrefixQuota"
 
 	replaceMethod = "Replace"
+	backupMethod  = "Backup"
 )
 
 // adminServer is the service braid.Admin.
@@ -55,6 +56,8 @@ type adminServer interface {
 	setPrefixQuota(ctx context.Context, quota *structpb.Struct) (*structpb.Struct, error)
 	// replaceMember makes a [Replacement], and returns what came of it when the change is active here: [Replaced].
 	replaceMember(ctx context.Context, replacement *structpb.Struct) (*structpb.Struct, error)
+	// backup sends an increment in pieces: see package increment. The question is a backupQuestion, as JSON.
+	backup(question *wrapperspb.BytesValue, pieces grpc.ServerStream) error
 }
 
 var adminDesc = grpc.ServiceDesc{
@@ -71,6 +74,7 @@ var adminDesc = grpc.ServiceDesc{
 		adminMethod(setQuotaMethod, adminServer.setPrefixQuota),
 		adminMethod(replaceMethod, adminServer.replaceMember),
 	},
+	Streams: []grpc.StreamDesc{{StreamName: backupMethod, ServerStreams: true, Handler: serveBackup}},
 }
 
 // longestChange bounds the wait for a change of the cluster whose caller gives no deadline.

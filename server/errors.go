@@ -97,8 +97,8 @@ func toStatus(err error) error {
 	return status.Error(codes.Unknown, err.Error())
 }
 
-// orderCode is the code for a request about the order of commands, or beyond a quota, that cannot be fulfilled; OK for
-// any other error. Nothing happened.
+// orderCode is the code for a request about the order of commands, or beyond a quota, or of a backup of something else,
+// that cannot be fulfilled; OK for any other error. Nothing happened.
 func orderCode(err error) codes.Code {
 	var token *braid.TokenError
 	switch {
@@ -110,6 +110,10 @@ func orderCode(err error) codes.Code {
 		return codes.InvalidArgument
 	case errors.As(err, new(*store.PrefixQuotaError)):
 		return codes.ResourceExhausted
+	case errors.As(err, new(*store.BehindError)):
+		return codes.Unavailable
+	case errors.As(err, new(*store.OtherHistoryError)):
+		return codes.FailedPrecondition
 	}
 	return codes.OK
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -190,7 +191,8 @@ func servedByLearner(req any) bool {
 	return false
 }
 
-const snapshotMethod = "/etcdserverpb.Maintenance/Snapshot"
+// ofItsOwn has the streams that a learner serves: they send the state that it has.
+var ofItsOwn = []string{pb.Maintenance_Snapshot_FullMethodName, "/" + adminService + "/" + backupMethod}
 
 // interceptStream is called for every stream.
 func (s *Server) interceptStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo,
@@ -210,7 +212,7 @@ func (s *Server) interceptStream(srv any, ss grpc.ServerStream, info *grpc.Strea
 
 func (s *Server) runStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
 	count *metrics.Method) error {
-	if s.self.Load().learner && info.FullMethod != snapshotMethod {
+	if s.self.Load().learner && !slices.Contains(ofItsOwn, info.FullMethod) {
 		return rpctypes.ErrGRPCNotSupportedForLearner
 	}
 	if err := s.admit(ss.Context(), true); err != nil {

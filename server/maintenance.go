@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -164,16 +165,27 @@ func (m *maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenan
 	if err != nil {
 		return toStatus(err)
 	}
-	out := &snapshotSender{stream: stream, left: snapshot.Size(), version: m.s.store.StorageVersion()}
+	left, version := snapshot.Size(), m.s.store.StorageVersion()
+	return m.s.sendPieces(func(piece []byte) error {
+		left -= int64(len(piece))
+		return stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(max(left, 0)), Blob: piece, Version: version})
+	}, func(out io.Writer) error {
+		return errors.Join(snapshot.WriteTo(ctx, out), snapshot.Close())
+	})
+}
+
+// sendPieces sends what is written in messages of snapshotChunk bytes, which own their bytes.
+func (s *Server) sendPieces(send func(piece []byte) error, write func(io.Writer) error) error {
+	out := &pieceSender{send: send}
 	done := make(chan error, 1)
 	go func() {
-		err := snapshot.WriteTo(ctx, out)
+		err := write(out)
 		if err == nil {
 			err = out.flush()
 		}
-		done <- errors.Join(err, snapshot.Close())
+		done <- err
 	}()
-	return toStatus(m.s.awaitProgress(done, &out.sent))
+	return toStatus(s.awaitProgress(done, &out.sent))
 }
 
 // errSnapshotStalled ends the stream of a client that does not read it: an open snapshot keeps the
@@ -200,17 +212,15 @@ func (s *Server) awaitProgress(done <-chan error, sent *atomic.Int64) error {
 	}
 }
 
-// snapshotSender sends what is written to it in messages of snapshotChunk bytes.
-type snapshotSender struct {
-	stream  pb.Maintenance_SnapshotServer
-	version string
-	left    int64        // bytes not sent yet
-	sent    atomic.Int64 // bytes that the transport took
-	buf     []byte
+// pieceSender sends what is written to it in messages of snapshotChunk bytes.
+type pieceSender struct {
+	send func(piece []byte) error
+	sent atomic.Int64 // bytes that the transport took
+	buf  []byte
 }
 
 // Write implements io.Writer. Messages own their bytes: sending one continues after Send.
-func (w *snapshotSender) Write(p []byte) (int, error) {
+func (w *pieceSender) Write(p []byte) (int, error) {
 	written := len(p)
 	for len(p) > 0 {
 		if w.buf == nil {
@@ -227,15 +237,14 @@ func (w *snapshotSender) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-func (w *snapshotSender) flush() error {
+func (w *pieceSender) flush() error {
 	if len(w.buf) == 0 {
 		return nil
 	}
-	w.left -= int64(len(w.buf))
-	blob := w.buf
+	piece := w.buf
 	w.buf = nil
-	err := w.stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(max(w.left, 0)), Blob: blob, Version: w.version})
-	w.sent.Add(int64(len(blob)))
+	err := w.send(piece)
+	w.sent.Add(int64(len(piece)))
 	return err
 }
 

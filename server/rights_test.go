@@ -95,6 +95,7 @@ func rpcs() map[string]rpc {
 		adminService + "/" + switchMethod:  {request: new(structpb.Struct)},
 		adminService + "/" + planMethod:    {request: new(structpb.Struct)},
 		adminService + "/" + replaceMethod: {request: new(structpb.Struct)},
+		adminService + "/" + backupMethod:  {request: wrapperspb.Bytes([]byte("{}"))},
 		adminService + "/" + adviseMethod:  {request: new(emptypb.Empty)},
 		adminService + "/" + quotasMethod:  {request: new(emptypb.Empty)},
 		adminService + "/" + setQuotaMethod: {request: &structpb.Struct{Fields: map[string]*structpb.Value{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -24,7 +25,7 @@ import (
 // adminFlags are the flags of commands that ask a member for a change of its cluster.
 type adminFlags struct {
 	endpoints []string
-	timeout   time.Duration
+	timeout   time.Duration // what it is before flags is called is the default
 	tls       transport.TLSInfo
 	login     ctlLogin
 	given     *pflag.FlagSet
@@ -35,7 +36,7 @@ type adminFlags struct {
 func (f *adminFlags) flags(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&f.endpoints, "endpoints", []string{"127.0.0.1:2379"},
 		"members' client addresses, asked in turn until one answers")
-	fl.DurationVar(&f.timeout, "timeout", 30*time.Second, "time limit of the change")
+	fl.DurationVar(&f.timeout, "timeout", cmp.Or(f.timeout, 30*time.Second), "time limit of the change")
 	fl.StringVar(&f.tls.TrustedCAFile, "cacert", "", "file of the authority that signed the servers' certificates")
 	fl.StringVar(&f.tls.CertFile, "cert", "", "file of the client's certificate")
 	fl.StringVar(&f.tls.KeyFile, "key", "", "file of the client's key")

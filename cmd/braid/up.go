@@ -104,7 +104,8 @@ func (f *upFlags) flags(fl *pflag.FlagSet) {
 	fl.IntVar(&f.basePort, "base-port", 2379, "client port of the first member, 0: any free ports")
 	fl.IntVar(&f.dashPort, "dash-port", 0, "port of the dashboard, 0: any free one (default --base-port + 9 if that "+
 		"is free, else any free one)")
-	fl.StringVar(&f.restoreFile, "restore", "", "start a new cluster with the keys of this snapshot file")
+	fl.StringVar(&f.restoreFile, "restore", "", "start a new cluster with the keys of this snapshot file, or directory "+
+		"of backups")
 	f.imports.flags(fl)
 	fl.BoolVar(&f.restart, "restart", false, "restart members that crash")
 	fl.StringVar(&f.logLevel, "log-level", "info", "members' log level: debug, info, warn or error")
@@ -136,7 +137,10 @@ func (f *upFlags) run(cmd *cobra.Command) error {
 		},
 	}
 	if f.restoreFile != "" {
-		options.Prepare = func(dir string) error { return restore(f.restoreFile, dir, f.imports.ImportOptions) }
+		options.Prepare = func(dir string) error {
+			_, err := f.imports.restore(f.restoreFile, dir)
+			return err
+		}
 	}
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
@@ -222,10 +226,10 @@ func (f *upFlags) check() error {
 	case f.readyTimeout <= 0:
 		return errors.New("--ready-timeout must be positive")
 	}
-	if f.restoreFile == "" && f.imports != (importFlags{}) {
-		return errors.New("--bump-revision, --mark-compacted and --skip-hash-check are for --restore")
+	if f.restoreFile == "" && slices.ContainsFunc(importNames, f.imports.given.Changed) {
+		return fmt.Errorf("--%s are for --restore", strings.Join(importNames, ", --"))
 	}
-	if err := f.imports.check(); err != nil {
+	if err := f.imports.check(f.restoreFile); err != nil {
 		return err
 	}
 	if f.restoreFile != "" && launch.Exists(f.data) {

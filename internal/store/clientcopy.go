@@ -187,30 +187,20 @@ func (c *copier) fillSome(ctx context.Context, tx *bolt.Tx, from []byte) ([]byte
 		if size >= copiedBytes {
 			return bytes.Clone(k), nil
 		}
-		p, ref, literal, err := decodePlace(entry)
+		p, _, literal, err := decodePlace(entry)
 		if err != nil {
 			return nil, err
 		}
 		if literal {
 			continue
 		}
-		p.body = &body{ref: ref}
-		kv := new(mvccpb.KeyValue)
-		if err := proto.Unmarshal(keys.Get(k), kv); err != nil {
-			return nil, err
-		}
-		v := value{kv: kv, place: p, elsewhere: true}
-		if kv.Value, err = c.values.bytesOf(ctx, &v); c.lost != nil && errors.As(err, new(*ValueError)) {
-			c.lost(Lost{Key: kv.Key, Revision: kv.ModRevision, Bytes: int(p.record.size)})
-			if err := bury(keys, bytes.Clone(k), kv.Key); err != nil {
+		data, err := c.values.whole(ctx, entry, keys.Get(k))
+		if c.lost != nil && errors.As(err, new(*ValueError)) {
+			if err := c.bury(keys, bytes.Clone(k), int(p.record.size)); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		data, err := proto.Marshal(kv)
 		if err == nil {
 			err = keys.Put(bytes.Clone(k), data)
 		}
@@ -225,9 +215,14 @@ func (c *copier) fillSome(ctx context.Context, tx *bolt.Tx, from []byte) ([]byte
 // tombstone is the mark that etcd appends to the revision of a key that is deleted there.
 const tombstone = 't'
 
-// bury makes of a value's revision one in which its key is deleted.
-func bury(keys *bolt.Bucket, revision, key []byte) error {
-	data, err := proto.Marshal(&mvccpb.KeyValue{Key: key})
+// bury makes of the revision of a value that is lost one in which its key is deleted.
+func (c *copier) bury(keys *bolt.Bucket, revision []byte, size int) error {
+	kv := new(mvccpb.KeyValue)
+	if err := proto.Unmarshal(keys.Get(revision), kv); err != nil {
+		return err
+	}
+	c.lost(Lost{Key: kv.Key, Revision: kv.ModRevision, Bytes: size})
+	data, err := proto.Marshal(&mvccpb.KeyValue{Key: kv.Key})
 	if err != nil {
 		return err
 	}

@@ -439,7 +439,7 @@ func (w *batches) begin() error {
 	if w.in, w.failed = w.tx.CreateBucketIfNotExists(w.name); w.failed != nil {
 		return w.failed
 	}
-	w.in.FillPercent = 0.9
+	w.in.FillPercent = filledPages
 	return nil
 }
 

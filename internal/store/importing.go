@@ -2,12 +2,14 @@ package store
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
@@ -26,19 +28,26 @@ type ImportOptions struct {
 	// BumpRevision is added to the newest revision, and everything up to the sum counts as compacted: clients that saw
 	// revisions that the file does not have must notice that what they know is old. 0: revisions continue.
 	BumpRevision uint64
+	// Increments are files of increments, each of which continues the one before, the first one the file.
+	Increments []string
 }
 
-// birth names the state that an import begins with.
-func (o *ImportOptions) birth(sum []byte) string {
-	if o.BumpRevision == 0 {
-		return fmt.Sprintf("sha256:%x", sum)
+// birth names the state that an import begins with, by the SHA-256 of the file and those of the increments.
+func (o *ImportOptions) birth(sums []string) string {
+	name := "sha256:" + strings.Join(sums, "+")
+	if len(sums) > 1 {
+		name = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(name)))
 	}
-	return fmt.Sprintf("sha256:%x, revision +%d", sum, o.BumpRevision)
+	if o.BumpRevision == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s, revision +%d", name, o.BumpRevision)
 }
 
 // Import puts the keys, leases, users and alarms of an etcd snapshot, or of one of this
 // package, into a directory that has no store yet, as the state before the first command.
-// Every member of the new cluster has to start from the same file.
+// Every member of the new cluster has to start from the same file, with the same increments. All digests are checked
+// before anything gets its name in the directory.
 func Import(file, dir string, o ImportOptions) (err error) {
 	target := filepath.Join(dir, "db")
 	if _, err := os.Stat(target); err == nil {
@@ -55,10 +64,15 @@ func Import(file, dir string, o ImportOptions) (err error) {
 	}
 	defer os.Remove(part.Name()) // of no effect once it has its final name
 	sum, err := copyDatabase(part, file, o)
-	if err := errors.Join(err, part.Sync(), part.Close()); err != nil {
+	if err := errors.Join(err, part.Close()); err != nil {
 		return fmt.Errorf("store: import %s: %w", file, err)
 	}
-	if err := resetCluster(part.Name(), o.birth(sum), o.BumpRevision); err != nil {
+	digests := []string{hex.EncodeToString(sum)}
+	more, err := applyIncrements(part.Name(), digests[0], o.Increments)
+	if err != nil {
+		return fmt.Errorf("store: import %s: %w", file, err)
+	}
+	if err := resetCluster(part.Name(), o.birth(append(digests, more...)), o.BumpRevision); err != nil {
 		return fmt.Errorf("store: import %s: %w", file, err)
 	}
 	if err := errors.Join(os.Rename(part.Name(), target), syncDir(dir)); err != nil {
@@ -138,7 +152,7 @@ func resetCluster(path, birth string, bump uint64) error {
 		}
 		return meta.Put(birthKey, []byte(birth))
 	})
-	return errors.Join(err, db.Close())
+	return errors.Join(err, db.Sync(), db.Close())
 }
 
 // bumpRevision does the same as "etcdutl snapshot restore --bump-revision --mark-compacted": an empty revision becomes
@@ -148,8 +162,13 @@ func bumpRevision(keys, meta *bolt.Bucket, bump uint64) error {
 		return nil
 	}
 	newest := mvcc.Revision{}
-	if last, _ := keys.Cursor().Last(); len(last) >= sums.RevisionKey {
-		newest = mvcc.Revision{Main: mvcc.BytesToRev(last).Main}
+	last, _ := keys.Cursor().Last()
+	// The newest entries may be deletions that a compaction has removed.
+	for _, revision := range [][]byte{last, meta.Get(schema.ScheduledCompactKeyName),
+		meta.Get(schema.FinishedCompactKeyName)} {
+		if at, ok := sums.ParseRevision(revision); ok {
+			newest.Main = max(newest.Main, at.Main)
+		}
 	}
 	if bump > uint64(math.MaxInt64-newest.Main) {
 		return fmt.Errorf("revision %d cannot grow by %d", newest.Main, bump)

@@ -70,7 +70,7 @@ func (g *Guarded) scrubRevisions(p *Pages, b *boltBucket, from mvcc.Revision,
 		if err := g.sums.revision(key, value); err != nil {
 			return err
 		}
-		last, _ = parseRevision(key)
+		last, _ = ParseRevision(key)
 		seen[last] = true
 		if p.Read > limit {
 			next = mvcc.Revision{Main: last.Main, Sub: last.Sub + 1}

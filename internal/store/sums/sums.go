@@ -99,6 +99,9 @@ func (s *Sums) bucket(name []byte) *bucketSums {
 	return b
 }
 
+// IsRecord reports whether an element of a bucket is the record of the sums.
+func IsRecord(bucket string, key []byte) bool { return isRecord([]byte(bucket), key) }
+
 // put records a key that is written.
 func (s *Sums) put(bucket, key, value []byte) {
 	if isRecord(bucket, key) {
@@ -153,7 +156,7 @@ func (s *Sums) revision(key, value []byte) error {
 	case ok:
 		return fmt.Errorf("revision %x has checksum %08x, was written with %08x", key, sum, want)
 	}
-	if at, ok := parseRevision(key); ok && at.Main <= gone {
+	if at, ok := ParseRevision(key); ok && at.Main <= gone {
 		return nil // compacted since it was read
 	}
 	return fmt.Errorf("revision %x was never written", key)
@@ -270,8 +273,9 @@ type revisionChunk struct {
 	n    int
 }
 
-// parseRevision reads a key of the bucket of revisions; false if it cannot be one.
-func parseRevision(key []byte) (at mvcc.Revision, ok bool) {
+// ParseRevision reads a key of the bucket of revisions, with or without the mark of a deletion; false if it cannot be
+// one.
+func ParseRevision(key []byte) (at mvcc.Revision, ok bool) {
 	const tombstone = 't'
 	if len(key) != RevisionKey && (len(key) != RevisionKey+1 || key[RevisionKey] != tombstone) || key[8] != '_' {
 		return at, false
@@ -281,7 +285,7 @@ func parseRevision(key []byte) (at mvcc.Revision, ok bool) {
 }
 
 func (r *revisionSums) put(key []byte, sum uint32) {
-	at, ok := parseRevision(key)
+	at, ok := ParseRevision(key)
 	if !ok {
 		return
 	}
@@ -310,7 +314,7 @@ func (r *revisionSums) drop(key []byte) {
 	if !ok {
 		return
 	}
-	at, _ := parseRevision(key)
+	at, _ := ParseRevision(key)
 	c := r.chunks[at.Main/chunkRevisions]
 	if i := at.Main % chunkRevisions; at.Sub == 0 {
 		c.has[i/64] &^= 1 << (i % 64)
@@ -325,7 +329,7 @@ func (r *revisionSums) drop(key []byte) {
 }
 
 func (r *revisionSums) find(key []byte) (sum uint32, ok bool) {
-	at, ok := parseRevision(key)
+	at, ok := ParseRevision(key)
 	if !ok {
 		return 0, false
 	}
@@ -378,7 +382,7 @@ func OfFile(p *Pages) (s *Sums, adopted bool, err error) {
 				record = append([]byte{}, value...)
 				return nil
 			}
-			if _, ok := parseRevision(key); isRevisions(name) && !ok {
+			if _, ok := ParseRevision(key); isRevisions(name) && !ok {
 				return fmt.Errorf("%x is no revision", key)
 			}
 			s.put(name, key, value)

@@ -1,0 +1,224 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+
+	"github.com/braidlog/braid/internal/store/increment"
+	"github.com/braidlog/braid/internal/store/sums"
+)
+
+// applyIncrements makes of a backup's database, in a file of its own, the one of the last increment. Each must continue
+// the one before. sum is the backup's SHA-256, in hexadecimal; it returns those of the increments. The result was
+// compared with what the member had that wrote the last one. It is not synced.
+func applyIncrements(path, sum string, files []string) (sums []string, err error) {
+	for _, name := range files {
+		i, err := increment.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		err = errors.Join(applyIncrement(path, sum, i), i.Close())
+		if err != nil && !errors.As(err, new(*increment.Error)) { // which names the file
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		sum = i.Sum
+		sums = append(sums, sum)
+	}
+	return sums, nil
+}
+
+func applyIncrement(path, sum string, i *increment.File) error {
+	if i.Base != sum {
+		return fmt.Errorf("it continues a backup with the SHA-256 %s, not one with %s", i.Base, sum)
+	}
+	if err := i.Check(); err != nil {
+		return err
+	}
+	before, err := pointOfFile(path, nil)
+	if err != nil {
+		return err
+	}
+	if !before.Is(i.Since) {
+		return fmt.Errorf("it continues %+v, not %+v", i.Since, before)
+	}
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: openTimeout, NoSync: true, NoGrowSync: true,
+		FreelistType: bolt.FreelistMapType})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(i.Visit(&restoring{file: i, db: db}), db.Close()); err != nil {
+		return err
+	}
+	after, err := pointOfFile(path, func(f *os.File) error {
+		_, _, err := sumsOf(f, path)
+		return err
+	})
+	if err == nil && !after.Is(i.Now) {
+		err = fmt.Errorf("with it the database is at %+v, and should be at %+v", after, i.Now)
+	}
+	return err
+}
+
+// pointOfFile returns the point of a database file, and calls also, if it is not nil, with the open file.
+func pointOfFile(path string, also func(*os.File) error) (p increment.Point, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return p, err
+	}
+	defer f.Close()
+	if also != nil {
+		if err := also(f); err != nil {
+			return p, err
+		}
+	}
+	pages, err := sums.PagesOfFile(f)
+	if err != nil {
+		return p, err
+	}
+	return increment.PointOf(pages)
+}
+
+const (
+	// restoredBytes is how much of an increment is written in one transaction, which bounds the memory that it takes.
+	restoredBytes = 8 << 20
+	// trimmedKeys is how many entries are deleted in one.
+	trimmedKeys = 10000
+)
+
+// restoring puts an increment into a database: it implements [increment.Visitor].
+type restoring struct {
+	file  *increment.File
+	db    *bolt.DB
+	name  []byte // of the present bucket; nil: none yet
+	keys  [][]byte
+	data  [][]byte
+	bytes int
+}
+
+// Left deletes the entries that are not left.
+func (r *restoring) Left(next func() ([]byte, error)) error {
+	left, err := next()
+	for from := []byte{}; from != nil && err == nil; {
+		err = r.db.Update(func(tx *bolt.Tx) (err error) {
+			keys := tx.Bucket(schema.Key.Name())
+			var gone [][]byte
+			c := keys.Cursor()
+			k, _ := c.Seek(from)
+			for ; k != nil && len(gone) < trimmedKeys && err == nil; k, _ = c.Next() {
+				for left != nil && err == nil && bytes.Compare(left, k[:sums.RevisionKey]) < 0 {
+					left, err = r.skip(left, next)
+				}
+				if left == nil || !bytes.Equal(left, k[:sums.RevisionKey]) {
+					gone = append(gone, bytes.Clone(k))
+					continue
+				}
+				left, err = next()
+			}
+			from = bytes.Clone(k)
+			for _, k := range gone {
+				err = errors.Join(err, keys.Delete(k))
+			}
+			return err
+		})
+	}
+	for left != nil && err == nil {
+		left, err = r.skip(left, next)
+	}
+	return err
+}
+
+// skip passes over an entry that is left where the increment was written, and is not here: the backup is of a member
+// that had completed a compaction earlier.
+func (r *restoring) skip(left []byte, next func() ([]byte, error)) ([]byte, error) {
+	if at, _ := sums.ParseRevision(left); at.Main > r.file.Now.Compacting {
+		return nil, fmt.Errorf("the backup before it has no entry of revision %d/%d", at.Main, at.Sub)
+	}
+	return next()
+}
+
+// Entry puts an entry of the history.
+func (r *restoring) Entry(key, value []byte) error {
+	if r.name == nil {
+		r.name = schema.Key.Name()
+	}
+	if at, ok := sums.ParseRevision(key); !ok || at.Main <= r.file.Since.Revision {
+		return fmt.Errorf("%x is no revision behind %d", key, r.file.Since.Revision)
+	}
+	return r.put(key, value)
+}
+
+// Bucket begins another bucket. Before the first one all buckets but the history are emptied.
+func (r *restoring) Bucket(name []byte) error {
+	if err := r.flush(); err != nil {
+		return err
+	}
+	first := r.name == nil || bytes.Equal(r.name, schema.Key.Name())
+	r.name = bytes.Clone(name)
+	return r.db.Update(func(tx *bolt.Tx) error {
+		if first {
+			if err := dropOthers(tx); err != nil {
+				return err
+			}
+		}
+		_, err := tx.CreateBucket(r.name)
+		return err
+	})
+}
+
+func dropOthers(tx *bolt.Tx) error {
+	var names [][]byte
+	err := tx.ForEach(func(name []byte, _ *bolt.Bucket) error {
+		if !bytes.Equal(name, schema.Key.Name()) {
+			names = append(names, bytes.Clone(name))
+		}
+		return nil
+	})
+	for _, name := range names {
+		err = errors.Join(err, tx.DeleteBucket(name))
+	}
+	return err
+}
+
+// Pair puts an element of the bucket.
+func (r *restoring) Pair(key, value []byte) error { return r.put(key, value) }
+
+// End implements [increment.Visitor].
+func (r *restoring) End() error { return r.flush() }
+
+func (r *restoring) put(key, value []byte) error {
+	r.keys, r.data = append(r.keys, bytes.Clone(key)), append(r.data, append([]byte{}, value...))
+	if r.bytes += len(key) + len(value); r.bytes < restoredBytes {
+		return nil
+	}
+	return r.flush()
+}
+
+// flush writes what was gathered.
+func (r *restoring) flush() error {
+	if len(r.keys) == 0 {
+		return nil
+	}
+	err := r.db.Update(func(tx *bolt.Tx) error {
+		b := tx.Bucket(r.name)
+		b.FillPercent = filledPages
+		for i := range r.keys {
+			if err := b.Put(r.keys[i], r.data[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	r.keys, r.data, r.bytes = r.keys[:0], r.data[:0], 0
+	return err
+}
+
+// filledPages is how full pages become, because what is put into them is in order.
+const filledPages = 0.9

@@ -1,0 +1,69 @@
+package backups
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/braidlog/braid/internal/store/increment"
+)
+
+// Check is List with every file read to its end and compared with its digest. It stops with ctx's error when ctx is
+// done.
+func Check(ctx context.Context, dir string) ([]Info, error) {
+	all, err := List(dir)
+	for n := range all {
+		if all[n].Problem != "" {
+			continue
+		}
+		if err := all[n].check(ctx, dir); ctx.Err() != nil {
+			return nil, ctx.Err()
+		} else if err != nil {
+			all[n].Problem = err.Error()
+		}
+	}
+	link(all)
+	return all, err
+}
+
+// check compares a file with its digest.
+func (i *Info) check(ctx context.Context, dir string) error {
+	if i.Kind == Increment {
+		f, err := increment.Open(i.Path(dir))
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Check(), f.Close())
+	}
+	f, err := os.Open(i.Path(dir))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	digest := sha256.New()
+	if _, err := io.Copy(digest, &reader{ctx, io.LimitReader(f, i.Bytes-sha256.Size)}); err != nil {
+		return err
+	}
+	if sum := hex.EncodeToString(digest.Sum(nil)); sum != i.SHA256 {
+		return fmt.Errorf("%s is damaged: its SHA-256 is %s, should be %s", i.File, sum, i.SHA256)
+	}
+	return nil
+}
+
+// reader stops reading when its context is done.
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}

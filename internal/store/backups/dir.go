@@ -1,0 +1,130 @@
+package backups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/vfs"
+)
+
+const (
+	// partPattern matches files of backups that are not complete.
+	partPattern = "part-*"
+	lockName    = "lock"
+)
+
+// Dir is a directory to which this process alone adds backups.
+type Dir struct {
+	Path string
+	// Backups are there, by number.
+	Backups []Info
+
+	lock io.Closer
+}
+
+// Open opens a directory, which is made if it does not exist, and removes what earlier processes did not complete. It
+// must be closed. It fails while another process adds a backup.
+func Open(path string) (*Dir, error) {
+	if err := durable.MakeDir(vfs.OS, path, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := vfs.OS.Lock(filepath.Join(path, lockName))
+	if err != nil {
+		return nil, fmt.Errorf("%s is in use by another backup: %w", path, err)
+	}
+	d := &Dir{Path: path, lock: lock}
+	if err := d.clean(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	if d.Backups, err = List(path); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// Close ends the use of the directory.
+func (d *Dir) Close() error { return d.lock.Close() }
+
+func (d *Dir) clean() error {
+	left, err := filepath.Glob(filepath.Join(d.Path, partPattern))
+	for _, name := range left {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
+
+// Newest returns the newest backup; nil: there is none.
+func (d *Dir) Newest() *Info {
+	if len(d.Backups) == 0 {
+		return nil
+	}
+	return &d.Backups[len(d.Backups)-1]
+}
+
+// Add writes a backup, checks what is on the disk then, and gives it its name. keep decides by what the backup turned
+// out to be whether it stays; nil: it does. After an error, or if it does not stay, the directory is as before.
+func (d *Dir) Add(ctx context.Context, kind string, cluster uint64, write func(io.Writer) error,
+	keep func(*Info) (bool, error)) (added *Info, err error) {
+	part, err := os.CreateTemp(d.Path, partPattern)
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(part.Name()) // of no effect once it has its final name
+	if err := write(part); err != nil {
+		_ = part.Close()
+		return nil, err
+	}
+	if err := errors.Join(part.Sync(), part.Close()); err != nil {
+		return nil, err
+	}
+	i := &Info{Number: 1, Kind: kind, Cluster: strconv.FormatUint(cluster, 16), File: filepath.Base(part.Name())}
+	if newest := d.Newest(); newest != nil {
+		i.Number = newest.Number + 1
+	}
+	if err = i.read(d.Path); err == nil {
+		err = i.check(ctx, d.Path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the backup is not complete: %w", err)
+	}
+	if keep != nil {
+		if stays, err := keep(i); err != nil || !stays {
+			return nil, err
+		}
+	}
+	i.File = nameOf(i.Number, kind, cluster)
+	if err := os.Rename(part.Name(), i.Path(d.Path)); err != nil {
+		return nil, err
+	}
+	d.Backups = append(d.Backups, *i)
+	return i, durable.SyncDir(vfs.OS, d.Path)
+}
+
+// Prune removes the oldest backups so that a number of whole ones stay, with the increments that continue them. It
+// removes the newest first of those: what is left can be restored at any time.
+func (d *Dir) Prune(keep int) (removed []Info, err error) {
+	full, first := 0, len(d.Backups)
+	for first > 0 && full < keep {
+		first--
+		if i := &d.Backups[first]; i.Kind == Full && i.Problem == "" {
+			full++
+		}
+	}
+	if full < keep {
+		return nil, nil
+	}
+	for n := first - 1; n >= 0; n-- {
+		if err := os.Remove(d.Backups[n].Path(d.Path)); err != nil {
+			return removed, err
+		}
+		removed = append(removed, d.Backups[n])
+	}
+	d.Backups = d.Backups[first:]
+	return removed, durable.SyncDir(vfs.OS, d.Path)
+}

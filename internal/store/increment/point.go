@@ -1,0 +1,142 @@
+package increment
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+
+	"github.com/braidlog/braid/internal/store/sums"
+)
+
+// Names of the buckets that this package knows.
+var (
+	KeyBucket  = string(schema.Key.Name())
+	metaBucket = string(schema.Meta.Name())
+)
+
+// Point is where in the history of its cluster a database is. In JSON numbers are text, because they have 64 bits.
+type Point struct {
+	// Revision is the newest one.
+	Revision int64 `json:"revision,string"`
+	// Position is that of the last command, which rises with every command: etcd's consistent index.
+	Position uint64 `json:"position,string"`
+	// Compacting is the revision up to which history is compacted, and Compacted the one up to which that is completed
+	// in the database; 0: none.
+	Compacting int64 `json:"compacting,string,omitempty"`
+	Compacted  int64 `json:"compacted,string,omitempty"`
+	// Last is the key of the newest entry of the history, in hexadecimal, and Sum its fingerprint: two clusters with the
+	// same id differ in them. Empty: there is no entry.
+	Last string `json:"last,omitempty"`
+	Sum  string `json:"sum,omitempty"`
+}
+
+// Trimmed reports whether the database at a later point may miss entries of this one's history.
+func (p *Point) Trimmed(later *Point) bool {
+	return later.Compacting != later.Compacted || p.Compacting != later.Compacting || p.Compacted != later.Compacted
+}
+
+// Is reports whether a database at this point is the one that is expected. If a compaction was not completed there, the
+// newest entry may be missing: another member had removed it already.
+func (p Point) Is(expected Point) bool {
+	if expected.Compacting != expected.Compacted {
+		p.Last, p.Sum = expected.Last, expected.Sum
+	}
+	return p == expected
+}
+
+// PointOf reads the point of a database whose values are all in it.
+func PointOf(pages *sums.Pages) (p Point, err error) {
+	meta, err := metaOf(pages)
+	if err != nil {
+		return p, err
+	}
+	key, data, err := pages.Last(KeyBucket)
+	if err != nil {
+		return p, err
+	}
+	if key != nil {
+		if p.Last, p.Sum, err = Fingerprint(key, data, nil); err != nil {
+			return p, err
+		}
+	}
+	return p, p.complete(meta)
+}
+
+// MetaOf reads everything of a database's point but the newest entry, whose key is given; nil: there is none.
+func MetaOf(pages *sums.Pages, last []byte) (p Point, err error) {
+	meta, err := metaOf(pages)
+	if err != nil {
+		return p, err
+	}
+	p.Last = hex.EncodeToString(last)
+	return p, p.complete(meta)
+}
+
+func metaOf(pages *sums.Pages) (map[string][]byte, error) {
+	meta := map[string][]byte{}
+	err := pages.From(metaBucket, nil, func(k, v []byte) error {
+		meta[string(k)] = append([]byte{}, v...)
+		return nil
+	})
+	return meta, err
+}
+
+// complete sets what the meta bucket has, and the revision, which is that of etcd after it has opened the database.
+func (p *Point) complete(meta map[string][]byte) error {
+	if index := meta[string(schema.MetaConsistentIndexKeyName)]; len(index) == 8 {
+		p.Position = binary.BigEndian.Uint64(index)
+	}
+	for name, to := range map[string]*int64{
+		string(schema.ScheduledCompactKeyName): &p.Compacting, string(schema.FinishedCompactKeyName): &p.Compacted,
+	} {
+		if at, ok := sums.ParseRevision(meta[name]); ok {
+			*to = at.Main
+		}
+	}
+	p.Revision = max(1, p.Compacting, p.Compacted)
+	if p.Last == "" {
+		return nil
+	}
+	last, err := p.LastKey()
+	if err != nil {
+		return err
+	}
+	at, _ := sums.ParseRevision(last)
+	p.Revision = max(p.Revision, at.Main)
+	return nil
+}
+
+// LastKey returns the key of the newest entry.
+func (p *Point) LastKey() ([]byte, error) {
+	key, err := hex.DecodeString(p.Last)
+	if _, ok := sums.ParseRevision(key); err != nil || !ok {
+		return nil, fmt.Errorf("%q is no revision", p.Last)
+	}
+	return key, nil
+}
+
+// Fingerprint identifies an entry of the history by its content, however its value is stored. value is the SHA-256 of
+// its value; nil: the entry has the value itself.
+func Fingerprint(key, data []byte, value []byte) (last, sum string, err error) {
+	kv := new(mvccpb.KeyValue)
+	if err := proto.Unmarshal(data, kv); err != nil {
+		return "", "", fmt.Errorf("revision %x: %w", key, err)
+	}
+	if value == nil {
+		own := sha256.Sum256(kv.Value)
+		value = own[:]
+	}
+	b := append([]byte{}, key...)
+	b = append(binary.AppendUvarint(b, uint64(len(kv.Key))), kv.Key...)
+	for _, n := range []int64{kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	whole := sha256.Sum256(append(b, value...))
+	return hex.EncodeToString(key), hex.EncodeToString(whole[:16]), nil
+}

@@ -1,0 +1,260 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+
+	"github.com/braidlog/braid/internal/store/increment"
+	"github.com/braidlog/braid/internal/store/sums"
+)
+
+// Increment is a frozen view of what the state has that it had not at an earlier point: see package increment.
+type Increment struct {
+	view
+	values *values
+	refs   *refs // pinned until it is closed
+	pages  *sums.Pages
+	since  increment.Point
+	now    increment.Point // but the newest entry
+	unpin  sync.Once
+}
+
+// BehindError: this member has not applied yet what a backup has. A retry is safe, and may succeed later or with
+// another member.
+type BehindError struct{ Applied, Wanted uint64 }
+
+func (e *BehindError) Error() string {
+	return fmt.Sprintf("store: the backup is of position %d, and this member has only applied %d", e.Wanted, e.Applied)
+}
+
+// OtherHistoryError: a backup is not of this cluster, although it has the same id: what the cluster wrote at the newest
+// revision of the backup is something else. A retry is of no use: begin with a whole backup, in another directory.
+type OtherHistoryError struct{ Revision int64 }
+
+func (e *OtherHistoryError) Error() string {
+	return fmt.Sprintf("store: the backup is of another cluster: revision %d is not the same there", e.Revision)
+}
+
+// Increment returns a view of what was changed since a point of an earlier backup, as the state is now. It must be
+// closed. Nothing waits for it, and history that was compacted since is taken into account. While the database is
+// defragmented, it waits until ctx is done. Errors: [BehindError], [OtherHistoryError], [DamageError].
+func (s *Store) Increment(ctx context.Context, since increment.Point) (*Increment, error) {
+	refs := s.database().refs
+	refs.pin(1) // values of the view can be fetched until it is closed
+	v, err := s.view(ctx)
+	if err != nil {
+		refs.pin(-1)
+		return nil, err
+	}
+	i := &Increment{view: v, values: &s.values, refs: refs, since: since}
+	if err := i.open(); err != nil {
+		return nil, errors.Join(err, i.Close())
+	}
+	return i, nil
+}
+
+// Close frees the view.
+func (i *Increment) Close() error {
+	i.unpin.Do(func() { i.refs.pin(-1) })
+	return i.view.Close()
+}
+
+// open reads where the view is, and refuses a point that is not in its past.
+func (i *Increment) open() (err error) {
+	if i.pages, err = i.guarded.PagesOf(i.be); err != nil {
+		return i.guarded.Judge(i.dir, err)
+	}
+	if i.now, err = increment.MetaOf(i.pages, nil); err != nil {
+		return i.guarded.Judge(i.dir, err)
+	}
+	if i.now.Position < i.since.Position || i.now.Compacting < i.since.Compacting {
+		return &BehindError{Applied: i.now.Position, Wanted: i.since.Position}
+	}
+	if i.since.Last == "" {
+		return nil
+	}
+	key, err := i.since.LastKey()
+	if err != nil {
+		return err
+	}
+	at, _ := sums.ParseRevision(key)
+	sum, found, err := i.fingerprint(key)
+	if err != nil {
+		return i.guarded.Judge(i.dir, err)
+	}
+	if found && sum != i.since.Sum || !found && at.Main > i.now.Compacting {
+		return &OtherHistoryError{i.since.Revision}
+	}
+	return nil
+}
+
+// fingerprint is that of an entry of the history; false if it is not there.
+func (i *Increment) fingerprint(key []byte) (sum string, found bool, err error) {
+	data, err := i.pages.Get(increment.KeyBucket, key)
+	if err != nil || data == nil {
+		return "", false, err
+	}
+	entry, err := i.pages.Get(string(refsBucket.Name()), key[:sums.RevisionKey])
+	if err != nil {
+		return "", false, err
+	}
+	var value []byte
+	if entry != nil {
+		p, _, literal, err := decodePlace(entry)
+		if err != nil {
+			return "", false, err
+		}
+		if !literal {
+			value = p.record.sum[:]
+		}
+	}
+	_, sum, err = increment.Fingerprint(key, data, value)
+	return sum, true, err
+}
+
+// WriteTo writes the increment; Apply may continue meanwhile. The header has the cluster, the base and the time. It
+// stops with ctx's error when ctx is done. A database that is damaged is not written to its end.
+func (i *Increment) WriteTo(ctx context.Context, w io.Writer, h increment.Header) error {
+	h.Since, h.Trimmed = i.since, i.since.Trimmed(&i.now)
+	out := &incrementWriter{Increment: i, ctx: ctx, out: increment.NewWriter(&contextWriter{ctx, w}, &h)}
+	now, err := out.write(h.Trimmed)
+	switch {
+	case out.out.Err() != nil:
+		return out.out.Err()
+	case out.failed != nil:
+		return out.failed
+	case err != nil:
+		return i.guarded.Judge(i.dir, err)
+	}
+	return out.out.Close(now)
+}
+
+// incrementWriter writes an increment. Errors that it returns are of reading the database, unless failed or the error
+// of out is set.
+type incrementWriter struct {
+	*Increment
+	ctx    context.Context
+	out    *increment.Writer
+	places map[string][]byte // of large values, by the keys of their entries
+	all    int               // places, and values that look like large ones, in all of the history
+	last   []byte            // key of the newest entry
+	failed error             // of fetching a value
+}
+
+func (w *incrementWriter) write(trimmed bool) (now increment.Point, err error) {
+	if err := w.guarded.CheckOthers(w.pages); err != nil {
+		return now, err
+	}
+	if err := w.loadPlaces(); err != nil {
+		return now, err
+	}
+	if err := w.entries(trimmed); err != nil {
+		return now, err
+	}
+	if err := w.others(); err != nil {
+		return now, err
+	}
+	if now, err = increment.MetaOf(w.pages, w.last); err != nil || w.last == nil {
+		return now, err
+	}
+	now.Sum, _, err = w.fingerprint(w.last)
+	return now, err
+}
+
+// loadPlaces finds out where the large values of the newer entries are.
+func (w *incrementWriter) loadPlaces() error {
+	w.places = map[string][]byte{}
+	return w.pages.From(string(refsBucket.Name()), nil, func(k, entry []byte) error {
+		w.all++
+		_, _, literal, err := decodePlace(entry)
+		if at, _ := sums.ParseRevision(k); err != nil || literal || at.Main <= w.since.Revision {
+			return err
+		}
+		w.places[string(k)] = append([]byte{}, entry...)
+		return nil
+	})
+}
+
+// entries writes the history: all of the newer entries and, if it is trimmed, which of the older ones are left.
+func (w *incrementWriter) entries(trimmed bool) (err error) {
+	var from []byte
+	if !trimmed {
+		from = mvcc.RevToBytes(mvcc.Revision{Main: w.since.Revision + 1}, mvcc.NewRevBytes())
+		if w.since.Last != "" {
+			if w.last, err = w.since.LastKey(); err != nil {
+				return err
+			}
+		}
+	}
+	return w.pages.From(increment.KeyBucket, from, func(key, data []byte) error {
+		if err := w.guarded.CheckRevision(key, data); err != nil {
+			return err
+		}
+		w.last = append(w.last[:0], key...)
+		if at, _ := sums.ParseRevision(key); at.Main <= w.since.Revision {
+			w.out.Left(key)
+			return w.out.Err()
+		}
+		if entry, large := w.places[string(key)]; large {
+			if data, w.failed = w.values.whole(w.ctx, entry, data); w.failed != nil {
+				return w.failed
+			}
+		}
+		w.out.Entry(key, data)
+		return w.out.Err()
+	})
+}
+
+// others writes all other buckets but that of large values, which are all in the history. The checksums of the whole
+// database are those of the restored one only if it had no such bucket, and no entry that a compaction still has to
+// remove, because another member may have removed it already.
+func (w *incrementWriter) others() error {
+	names, err := w.pages.Names()
+	if err != nil {
+		return err
+	}
+	sealed := w.all == 0 && w.now.Compacting == w.now.Compacted
+	for _, name := range names {
+		if name == increment.KeyBucket || name == string(refsBucket.Name()) {
+			continue
+		}
+		w.out.Bucket(name)
+		err := w.pages.From(name, nil, func(key, value []byte) error {
+			if sealed || !sums.IsRecord(name, key) {
+				w.out.Pair(key, value)
+			}
+			return w.out.Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole returns an entry of the history with its large value in it. place is the value's, encoded. If the value cannot
+// be had, the error is a [ValueError].
+func (s *values) whole(ctx context.Context, place, data []byte) ([]byte, error) {
+	p, ref, _, err := decodePlace(place)
+	if err != nil {
+		return nil, err
+	}
+	p.body = &body{ref: ref}
+	kv := new(mvccpb.KeyValue)
+	if err := proto.Unmarshal(data, kv); err != nil {
+		return nil, err
+	}
+	v := value{kv: kv, place: p, elsewhere: true}
+	if kv.Value, err = s.bytesOf(ctx, &v); err != nil {
+		return nil, err
+	}
+	return proto.Marshal(kv)
+}

@@ -1,0 +1,111 @@
+package sums
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// find returns a bucket; false if there is none of this name.
+func (p *Pages) find(name string) (b boltBucket, ok bool, err error) {
+	buckets, err := p.Buckets()
+	if err != nil {
+		return b, false, err
+	}
+	for i := range buckets {
+		if buckets[i].name == name {
+			return buckets[i], true, nil
+		}
+	}
+	return b, false, nil
+}
+
+// From visits the elements of a bucket from a key on, in order; none if there is no such bucket. visit's arguments are
+// valid until it returns.
+func (p *Pages) From(name string, from []byte, visit func(key, value []byte) error) error {
+	b, ok, err := p.find(name)
+	if err != nil || !ok {
+		return err
+	}
+	return p.Tree(&b, from, visit)
+}
+
+// Get returns an element of a bucket; nil if there is none with this key.
+func (p *Pages) Get(name string, key []byte) (value []byte, err error) {
+	err = p.From(name, key, func(k, v []byte) error {
+		if string(k) == string(key) {
+			value = append([]byte{}, v...)
+		}
+		return errEnough
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return value, err
+}
+
+// Last returns the last element of a bucket; nil if there is none.
+func (p *Pages) Last(name string) (key, value []byte, err error) {
+	b, ok, err := p.find(name)
+	if err != nil || !ok {
+		return nil, nil, err
+	}
+	root := binary.LittleEndian.Uint64(b.entry)
+	if root == 0 { // the bucket is in its entry
+		err = p.Tree(&b, nil, func(k, v []byte) error {
+			key, value = append(key[:0], k...), append(value[:0], v...)
+			return nil
+		})
+		return key, value, err
+	}
+	for depth := range deepest {
+		data, err := p.fetch(root, p.buffers[depth])
+		if err != nil {
+			return nil, nil, err
+		}
+		g, err := parse(root, data)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !g.leaf {
+			root = g.child(g.count - 1)
+			continue
+		}
+		if g.count == 0 {
+			return nil, nil, nil
+		}
+		v, _ := g.value(g.count - 1)
+		return append([]byte{}, g.key(g.count-1)...), append([]byte{}, v...), nil
+	}
+	return nil, nil, &PageError{root, "the tree is too deep"}
+}
+
+// CheckRevision checks a key that was read from the bucket of revisions, against the checksum that it was written with.
+func (g *Guarded) CheckRevision(key, value []byte) error { return g.sums.revision(key, value) }
+
+// CheckOthers checks the buckets in which keys are overwritten, against the record of the same transaction.
+func (g *Guarded) CheckOthers(p *Pages) error {
+	buckets, err := p.Buckets()
+	if err != nil {
+		return err
+	}
+	return g.scrubOthers(p, buckets)
+}
+
+// Names returns the names of all buckets.
+func (p *Pages) Names() (names []string, err error) {
+	buckets, err := p.Buckets()
+	for i := range buckets {
+		names = append(names, buckets[i].name)
+	}
+	return names, err
+}
+
+// PagesOfFile reads the pages of a database file that is not open for writing.
+func PagesOfFile(f DatabaseFile) (*Pages, error) {
+	meta, err := NewestMeta(f)
+	if err != nil {
+		return nil, fmt.Errorf("it is no database: %w", err)
+	}
+	return &Pages{File: f, Meta: meta}, nil
+}

@@ -1,0 +1,273 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/braidlog/braid/internal/store"
+	"github.com/braidlog/braid/internal/store/backups"
+)
+
+// BackupOptions say where a backup goes.
+type BackupOptions struct {
+	// Dir is a directory of backups of one cluster. It is made if it does not exist.
+	Dir string
+	// Full makes a whole backup also where an increment would do.
+	Full bool
+	// Increments is how many may continue a whole backup: then comes another whole one. 0: any number.
+	Increments int
+	// Keep is how many whole backups stay, with the increments that continue them, when this one is complete; older ones
+	// are removed. 0: all.
+	Keep int
+	// Progress is called from time to time, if it is not nil. It must return soon.
+	Progress func(BackupProgress)
+}
+
+// BackupProgress is how far a backup has come.
+type BackupProgress struct {
+	Kind string
+	// Bytes were received, of Total; 0: it is not known how many there will be.
+	Bytes, Total int64
+}
+
+// BackupInfo describes a backup in a directory.
+type BackupInfo = backups.Info
+
+// BackupMade is the outcome of [Backup].
+type BackupMade struct {
+	// Backup is the newest one in the directory. Unchanged: it is an earlier one, and the cluster has changed nothing since.
+	Backup    BackupInfo `json:"backup"`
+	Unchanged bool       `json:"unchanged,omitempty"`
+	// Full says why it is a whole one; "": it is an increment.
+	Full string `json:"full,omitempty"`
+	// Trimmed is the revision up to which history was compacted since the backup before, 0: none was. Its increment has a
+	// list of what is left of the older history.
+	Trimmed int64 `json:"trimmed,omitempty"`
+	// Removed are older backups that were removed.
+	Removed []BackupInfo `json:"removed,omitempty"`
+	Seconds float64      `json:"seconds"`
+}
+
+// ErrOtherCluster refuses to add a backup of one cluster to those of another. A retry is of no use.
+var ErrOtherCluster = errors.New("braid: backup: the directory has backups of another cluster")
+
+// Backup adds a backup of a member's cluster to a directory: first a whole one, a snapshot as etcdctl saves it, then
+// increments, which have what was changed since the backup before. Each has the state at one moment, behind all writes
+// that were acknowledged before. With auth on, ctx has the token of a user with the role root, as for any call.
+//
+// The backup is complete, checked and durable when Backup returns. If it fails, or is killed, the directory has the
+// backups that it had before, and a retry is safe. An error has the code Unavailable if another member may do it: the
+// member ended, or is behind the backups. The total time is bounded by ctx alone.
+//
+// A server that makes no increments, as etcd, gets a whole backup each time.
+func Backup(ctx context.Context, member grpc.ClientConnInterface, o BackupOptions) (BackupMade, error) {
+	began := time.Now()
+	b := &backing{member: member, o: &o}
+	made, err := b.run(ctx)
+	made.Seconds = time.Since(began).Seconds()
+	return made, err
+}
+
+// Backups returns the backups of a directory, by number. It reads the beginnings and the ends of files.
+func Backups(dir string) ([]BackupInfo, error) { return backups.List(dir) }
+
+// CheckBackups is Backups with every file read to its end and compared with its SHA-256.
+func CheckBackups(ctx context.Context, dir string) ([]BackupInfo, error) {
+	return backups.Check(ctx, dir)
+}
+
+// RestoreBump is how much higher revisions continue behind a restored backup than the backup's own, unless
+// [RestoreOptions] say otherwise. So no client takes a new revision for one that it saw after the backup, as long as
+// fewer than that were written.
+const RestoreBump = 1_000_000_000
+
+// RestoreOptions say what of a directory of backups is restored, and how.
+type RestoreOptions struct {
+	// Revision is that of one of the backups; 0: the newest backup.
+	Revision int64
+	// Bump is added to the backup's revision, and everything before counts as compacted; 0: [RestoreBump].
+	Bump uint64
+	// MayGoBack adds nothing: revisions continue right behind those of the backup, although clients may have seen
+	// later ones.
+	MayGoBack bool
+}
+
+// RestoreBackup prepares a store's directory ([Config].Store.Dir), which has no store yet, from a directory of backups.
+// Every first member of the new cluster has to be given the same. It returns which backup it is. All digests are
+// checked, and after increments also that the database is the one which the member had, before anything is put into
+// place. After an error nothing is.
+func RestoreBackup(from, dir string, o RestoreOptions) (BackupInfo, error) {
+	chain, err := backups.Find(from, o.Revision)
+	if err != nil {
+		return BackupInfo{}, err
+	}
+	if o.Bump == 0 && !o.MayGoBack {
+		o.Bump = RestoreBump
+	}
+	full, increments := chain.Files(from)
+	return *chain.Last(), store.Import(full, dir, store.ImportOptions{BumpRevision: o.Bump, Increments: increments})
+}
+
+// backing makes a backup.
+type backing struct {
+	member  grpc.ClientConnInterface
+	o       *BackupOptions
+	dir     *backups.Dir
+	cluster uint64
+}
+
+func (b *backing) run(ctx context.Context) (made BackupMade, err error) {
+	if b.dir, err = backups.Open(b.o.Dir); err != nil {
+		return made, err
+	}
+	defer func() { err = errors.Join(err, b.dir.Close()) }()
+	st, err := pb.NewMaintenanceClient(b.member).Status(ctx, &pb.StatusRequest{})
+	if err != nil {
+		return made, err
+	}
+	b.cluster = st.Header.GetClusterId()
+	newest := b.dir.Newest()
+	if id := strconv.FormatUint(b.cluster, 16); newest != nil && newest.Cluster != id {
+		return made, fmt.Errorf("%w: %s has those of cluster %s, and the endpoint is of cluster %s", ErrOtherCluster,
+			b.o.Dir, newest.Cluster, id)
+	}
+	if made.Full = b.mustBeFull(newest); made.Full == "" {
+		err = b.increment(ctx, newest, &made)
+		if status.Code(err) == codes.Unimplemented {
+			made.Full, err = "the server makes no increments", nil
+		}
+	}
+	if err == nil && made.Full != "" {
+		err = b.full(ctx, newest, &made)
+	}
+	if err == nil && b.o.Keep > 0 {
+		made.Removed, err = b.dir.Prune(b.o.Keep)
+	}
+	return made, err
+}
+
+// mustBeFull says why the next backup is a whole one; "": it is an increment.
+func (b *backing) mustBeFull(newest *backups.Info) string {
+	since := 0
+	for n := len(b.dir.Backups) - 1; n >= 0 && b.dir.Backups[n].Kind == backups.Increment; n-- {
+		since++
+	}
+	switch {
+	case newest == nil:
+		return "it is the first"
+	case b.o.Full:
+		return "it was asked for"
+	case newest.Problem != "":
+		return "the one before is of no use: " + newest.Problem
+	case b.o.Increments > 0 && since >= b.o.Increments:
+		return fmt.Sprintf("there are %d increments since the last whole one", since)
+	}
+	return ""
+}
+
+// full adds a whole backup.
+func (b *backing) full(ctx context.Context, newest *backups.Info, made *BackupMade) error {
+	ctx, cancel := context.WithCancel(ctx) // ends the stream
+	defer cancel()
+	stream, err := pb.NewMaintenanceClient(b.member).Snapshot(ctx, &pb.SnapshotRequest{})
+	if err != nil {
+		return err
+	}
+	write := func(out io.Writer) error {
+		p := BackupProgress{Kind: backups.Full}
+		return b.receive(out, &p, func() ([]byte, error) {
+			piece, err := stream.Recv()
+			p.Total = p.Bytes + int64(len(piece.GetBlob())) + int64(piece.GetRemainingBytes())
+			return piece.GetBlob(), err
+		})
+	}
+	i, err := b.dir.Add(ctx, backups.Full, b.cluster, write, func(i *backups.Info) (bool, error) {
+		if newest != nil && newest.Problem == "" && i.Now.Position < newest.Now.Position {
+			return false, status.Errorf(codes.Unavailable, "braid: backup: the member is at position %d, and backup %d is of "+
+				"position %d: another member may be ahead", i.Now.Position, newest.Number, newest.Now.Position)
+		}
+		return true, nil
+	})
+	if err == nil {
+		made.Backup = *i
+	}
+	return err
+}
+
+// increment adds an increment, unless nothing was changed.
+func (b *backing) increment(ctx context.Context, newest *backups.Info, made *BackupMade) error {
+	question, err := json.Marshal(backupQuestion{Since: newest.Now, Base: newest.SHA256})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx) // ends the stream
+	defer cancel()
+	stream, err := b.member.NewStream(ctx, &adminDesc.Streams[0], "/"+adminService+"/"+backupMethod)
+	if err == nil {
+		err = stream.SendMsg(wrapperspb.Bytes(question))
+	}
+	if err == nil || errors.Is(err, io.EOF) { // then receiving says why
+		err = stream.CloseSend()
+	}
+	if err != nil {
+		return err
+	}
+	write := func(out io.Writer) error {
+		p := BackupProgress{Kind: backups.Increment}
+		return b.receive(out, &p, func() ([]byte, error) {
+			piece := new(wrapperspb.BytesValue)
+			err := stream.RecvMsg(piece)
+			return piece.Value, err
+		})
+	}
+	i, err := b.dir.Add(ctx, backups.Increment, b.cluster, write, func(i *backups.Info) (bool, error) {
+		if i.Base != newest.SHA256 || *i.Since != newest.Now {
+			return false, errors.New("braid: backup: the member sent an increment of another backup")
+		}
+		return i.Now.Position != newest.Now.Position, nil
+	})
+	if err != nil {
+		return err
+	}
+	if i == nil {
+		made.Backup, made.Unchanged = *newest, true
+		return nil
+	}
+	made.Backup = *i
+	if newest.Now.Trimmed(&i.Now) {
+		made.Trimmed = i.Now.Compacting
+	}
+	return nil
+}
+
+// receive writes pieces until there is none any more.
+func (b *backing) receive(out io.Writer, p *BackupProgress, next func() ([]byte, error)) error {
+	for {
+		piece, err := next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(piece); err != nil {
+			return err
+		}
+		p.Bytes += int64(len(piece))
+		if b.o.Progress != nil {
+			b.o.Progress(*p)
+		}
+	}
+}
