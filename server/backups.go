@@ -236,7 +236,7 @@ func (b *backing) increment(ctx context.Context, newest *backups.Info, made *Bac
 		if i.Base != newest.SHA256 || *i.Since != newest.Now {
 			return false, errors.New("braid: backup: the member sent an increment of another backup")
 		}
-		return i.Now.Position != newest.Now.Position, nil
+		return !newest.Now.Same(i.Now), nil
 	})
 	if err != nil {
 		return err

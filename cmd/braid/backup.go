@@ -116,14 +116,24 @@ func backupProgress(w io.Writer, dir string) func(server.BackupProgress) {
 		last = time.Now()
 		of := ""
 		if p.Total > 0 {
-			of = fmt.Sprintf(" of %s", mebibytes(p.Total))
+			of = fmt.Sprintf(" of %s", withUnit(p.Total))
 		}
-		fmt.Fprintf(w, "%s: %s backup: %s%s\n", dir, p.Kind, mebibytes(p.Bytes), of)
+		fmt.Fprintf(w, "%s: %s backup: %s%s\n", dir, p.Kind, withUnit(p.Bytes), of)
 	}
 }
 
-// mebibytes is a size in MiB.
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+// withUnit is a size with its unit.
+func withUnit(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB"}
+	size, unit := float64(n), 0
+	for ; size >= 1024 && unit < len(units)-1; unit++ {
+		size /= 1024
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", size, units[unit])
+}
 
 // printBackup says what was made.
 func printBackup(w io.Writer, dir string, made *server.BackupMade) error {
@@ -135,8 +145,8 @@ func printBackup(w io.Writer, dir string, made *server.BackupMade) error {
 		if b.Since != nil {
 			what = fmt.Sprintf("increment of revisions %d to", b.Since.Revision)
 		}
-		fmt.Fprintf(w, "%s is complete: backup %d, %s %d, %s in %.1f s\n", b.Path(dir), b.Number, what, b.Now.Revision,
-			mebibytes(b.Bytes), made.Seconds)
+		fmt.Fprintf(w, "%s is complete: backup %d, %s %d, %s in %.2f s\n", b.Path(dir), b.Number, what, b.Now.Revision,
+			withUnit(b.Bytes), made.Seconds)
 	}
 	if made.Full != "" && b.Number > 1 {
 		fmt.Fprintf(w, "it is a whole one: %s\n", made.Full)
@@ -192,7 +202,7 @@ func printBackups(w io.Writer, dir string, all []server.BackupInfo) error {
 		if b.Problem != "" {
 			problem = "\tcannot be restored"
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s%s\n", b.Number, b.Kind, revisions, mebibytes(b.Bytes),
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s%s\n", b.Number, b.Kind, revisions, withUnit(b.Bytes),
 			b.Time.Local().Format(time.DateTime), b.Cluster, b.File, problem)
 	}
 	return table.Flush()

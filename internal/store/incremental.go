@@ -102,7 +102,7 @@ func (i *Increment) fingerprint(key []byte) (sum string, found bool, err error) 
 	if err != nil || data == nil {
 		return "", false, err
 	}
-	entry, err := i.pages.Get(string(refsBucket.Name()), key[:sums.RevisionKey])
+	entry, err := i.pages.Get(increment.ValuesBucket, key[:sums.RevisionKey])
 	if err != nil {
 		return "", false, err
 	}
@@ -172,7 +172,7 @@ func (w *incrementWriter) write(trimmed bool) (now increment.Point, err error) {
 // loadPlaces finds out where the large values of the newer entries are.
 func (w *incrementWriter) loadPlaces() error {
 	w.places = map[string][]byte{}
-	return w.pages.From(string(refsBucket.Name()), nil, func(k, entry []byte) error {
+	return w.pages.From(increment.ValuesBucket, nil, func(k, entry []byte) error {
 		w.all++
 		_, _, literal, err := decodePlace(entry)
 		if at, _ := sums.ParseRevision(k); err != nil || literal || at.Main <= w.since.Revision {
@@ -223,7 +223,7 @@ func (w *incrementWriter) others() error {
 	}
 	sealed := w.all == 0 && w.now.Compacting == w.now.Compacted
 	for _, name := range names {
-		if name == increment.KeyBucket || name == string(refsBucket.Name()) {
+		if name == increment.KeyBucket || name == increment.ValuesBucket {
 			continue
 		}
 		w.out.Bucket(name)

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 
+	"github.com/braidlog/braid/internal/store/increment"
 	"github.com/braidlog/braid/internal/store/sums"
 )
 
@@ -19,8 +20,8 @@ var refsBucket backend.Bucket = bucket{}
 type bucket struct{}
 
 func (bucket) ID() backend.BucketID    { return 201 } // etcd's end at 100
-func (bucket) Name() []byte            { return []byte("braidLargeValues") }
-func (bucket) String() string          { return "braidLargeValues" }
+func (bucket) Name() []byte            { return []byte(increment.ValuesBucket) }
+func (bucket) String() string          { return increment.ValuesBucket }
 func (bucket) IsSafeRangeBucket() bool { return true } // no key is written twice
 
 // refs is a database's large values: refsBucket in memory, and how often each body is used.

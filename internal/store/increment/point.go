@@ -20,6 +20,9 @@ var (
 	metaBucket = string(schema.Meta.Name())
 )
 
+// ValuesBucket says where a member keeps large values. A backup does not have it, because they are all in its history.
+const ValuesBucket = "braidLargeValues"
+
 // Point is where in the history of its cluster a database is. In JSON numbers are text, because they have 64 bits.
 type Point struct {
 	// Revision is the newest one.
@@ -34,6 +37,15 @@ type Point struct {
 	// same id differ in them. Empty: there is no entry.
 	Last string `json:"last,omitempty"`
 	Sum  string `json:"sum,omitempty"`
+	// Others is a digest of all other buckets, without the position.
+	Others string `json:"others"`
+}
+
+// Same reports whether nothing was changed between two points of a history. Commands that change nothing may be
+// between them.
+func (p Point) Same(later Point) bool {
+	p.Position = later.Position
+	return p == later
 }
 
 // Trimmed reports whether the database at a later point may miss entries of this one's history.
@@ -52,7 +64,7 @@ func (p Point) Is(expected Point) bool {
 
 // PointOf reads the point of a database whose values are all in it.
 func PointOf(pages *sums.Pages) (p Point, err error) {
-	meta, err := metaOf(pages)
+	meta, err := p.others(pages)
 	if err != nil {
 		return p, err
 	}
@@ -70,7 +82,7 @@ func PointOf(pages *sums.Pages) (p Point, err error) {
 
 // MetaOf reads everything of a database's point but the newest entry, whose key is given; nil: there is none.
 func MetaOf(pages *sums.Pages, last []byte) (p Point, err error) {
-	meta, err := metaOf(pages)
+	meta, err := p.others(pages)
 	if err != nil {
 		return p, err
 	}
@@ -78,12 +90,29 @@ func MetaOf(pages *sums.Pages, last []byte) (p Point, err error) {
 	return p, p.complete(meta)
 }
 
-func metaOf(pages *sums.Pages) (map[string][]byte, error) {
-	meta := map[string][]byte{}
-	err := pages.From(metaBucket, nil, func(k, v []byte) error {
-		meta[string(k)] = append([]byte{}, v...)
-		return nil
-	})
+// others computes the digest of the other buckets, and returns the bucket meta.
+func (p *Point) others(pages *sums.Pages) (meta map[string][]byte, err error) {
+	names, err := pages.Names()
+	meta, digest := map[string][]byte{}, sha256.New()
+	for _, name := range names {
+		if name == KeyBucket || name == ValuesBucket || err != nil {
+			continue
+		}
+		err = pages.From(name, nil, func(k, v []byte) error {
+			if name == metaBucket {
+				meta[string(k)] = append([]byte{}, v...)
+			}
+			if sums.IsRecord(name, k) || name == metaBucket && string(k) == string(schema.MetaConsistentIndexKeyName) {
+				return nil // they follow the position
+			}
+			for _, part := range [][]byte{[]byte(name), k, v} {
+				digest.Write(binary.AppendUvarint(nil, uint64(len(part))))
+				digest.Write(part)
+			}
+			return nil
+		})
+	}
+	p.Others = hex.EncodeToString(digest.Sum(nil)[:16])
 	return meta, err
 }
 
