@@ -16,6 +16,7 @@
 //	servers.go     a cluster of such processes (process.go), whose members can be killed and started again
 //	kv*.go         load on etcd v3 endpoints, and clusters of server processes for it
 //	watch*.go      puts under many watches, whose events are compared with the puts
+//	backup*.go     backups of a member, and restoring them
 //	defrag*.go     puts while a member defragments its database
 //	kubernetes*.go load like that of Kubernetes
 //	switch*.go     clusters of server processes that change their protocol under load

@@ -58,8 +58,8 @@ func (s Sizes) String() string {
 	return formatBytes(s.Min) + "-" + formatBytes(s.Max)
 }
 
-// draw returns a random size.
-func (s Sizes) draw(r *rand.Rand) int {
+// Draw returns a random size.
+func (s Sizes) Draw(r *rand.Rand) int {
 	if s.Min == s.Max {
 		return s.Min
 	}

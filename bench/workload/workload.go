@@ -98,7 +98,7 @@ func (g *Generator) Next(at time.Duration) Op {
 	}
 	switch op.Kind {
 	case Update, Insert, ReadModifyWrite:
-		op.Size = g.w.spec.Values.draw(&g.random)
+		op.Size = g.w.spec.Values.Draw(&g.random)
 	case Scan:
 		op.Limit = 1 + g.random.IntN(g.w.spec.ScanLimit)
 	}
@@ -117,5 +117,5 @@ func (g *Generator) kind() Kind {
 
 // Load returns an operation that puts a key before the run, with a size like the others.
 func (g *Generator) Load(key uint64) Op {
-	return Op{Kind: Update, Key: key, Size: g.w.spec.Values.draw(&g.random)}
+	return Op{Kind: Update, Key: key, Size: g.w.spec.Values.Draw(&g.random)}
 }

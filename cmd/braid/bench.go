@@ -26,8 +26,8 @@ func init() { commands = append(commands, newBenchCommand) }
 func newBenchCommand() *cobra.Command {
 	return group("bench", "measure the log and the server, and their peers",
 		newBenchLogCommand(), newBenchKVCommand(), newBenchWatchCommand(), newBenchKubernetesCommand(),
-		newBenchDefragCommand(), newBenchSwitchCommand(), newBenchPaperCommand(), newPaperMemberCommand(),
-		newMapKVCommand())
+		newBenchBackupCommand(), newBenchDefragCommand(), newBenchSwitchCommand(), newBenchPaperCommand(),
+		newPaperMemberCommand(), newMapKVCommand())
 }
 
 // benchLogFlags are the flags of braid bench log.
