@@ -144,8 +144,8 @@ func (r *backupRun) put(ctx context.Context, sizes, keys []int) error {
 			for i := f; i < len(keys) && errs[f] == nil; i += backupFillers {
 				value := make([]byte, sizes[keys[i]])
 				_, _ = draw.Read(value) // it does not fail
-				_, errs[f] = r.target.kv.Put(ctx, &etcdserverpb.PutRequest{Key: fmt.Appendf(nil, "backup/%09d", keys[i]),
-					Value: value})
+				_, errs[f] = r.target.kv.Put(ctx, &etcdserverpb.PutRequest{
+					Key: fmt.Appendf(nil, "backup/%09d", keys[i]), Value: value})
 			}
 		})
 	}
@@ -206,7 +206,8 @@ type keyHash [sha256.Size]byte
 
 func hashOf(kv *mvccpb.KeyValue) keyHash {
 	value := sha256.Sum256(kv.Value)
-	return sha256.Sum256(fmt.Appendf(nil, "%x %d %d %d %d", value, kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease))
+	return sha256.Sum256(fmt.Appendf(nil, "%x %d %d %d %d", value, kv.CreateRevision, kv.ModRevision, kv.Version,
+		kv.Lease))
 }
 
 // compare compares the keys of a restored database with the member's.
@@ -221,8 +222,8 @@ func (r *backupRun) compare(ctx context.Context, name, database string) error {
 		return fmt.Errorf("read %s: %w", database, err)
 	}
 	if !maps.Equal(want, got) {
-		r.out.Violations = append(r.out.Violations, fmt.Sprintf("%s: the %d keys that were restored are not the %d of the "+
-			"member", name, len(got), len(want)))
+		r.out.Violations = append(r.out.Violations, fmt.Sprintf("%s: the %d keys that were restored are not the %d of "+
+			"the member", name, len(got), len(want)))
 	}
 	return nil
 }
@@ -246,8 +247,8 @@ func (r *backupRun) keys(ctx context.Context) (map[string]keyHash, error) {
 	}
 }
 
-// restoredKeys are those of a database of etcd's format: its bucket "key" has each change by its revision. Behind the revision
-// of a deletion is a mark.
+// restoredKeys are those of a database of etcd's format: its bucket "key" has each change by its revision. Behind the
+// revision of a deletion is a mark.
 func restoredKeys(database string) (map[string]keyHash, error) {
 	db, err := bolt.Open(database, 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
 	if err != nil {

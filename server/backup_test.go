@@ -223,7 +223,8 @@ func (s *changedStream) RecvMsg(m any) error {
 // TestBackupOfAServerWithoutIncrements is a whole one each time.
 func TestBackupOfAServerWithoutIncrements(t *testing.T) {
 	f := start(t)
-	conn := &changedConn{f.client.ActiveConnection(), func(method string, s grpc.ClientStream) (grpc.ClientStream, error) {
+	conn := &changedConn{f.client.ActiveConnection(), func(method string, s grpc.ClientStream,
+	) (grpc.ClientStream, error) {
 		if strings.Contains(method, adminService) {
 			return nil, status.Error(codes.Unimplemented, "unknown service braid.Admin")
 		}
@@ -257,7 +258,8 @@ func TestBackupThatIsNotCompleted(t *testing.T) {
 				return nil
 			},
 		} {
-			conn := &changedConn{f.client.ActiveConnection(), func(_ string, s grpc.ClientStream) (grpc.ClientStream, error) {
+			conn := &changedConn{f.client.ActiveConnection(), func(_ string, s grpc.ClientStream,
+			) (grpc.ClientStream, error) {
 				return &changedStream{ClientStream: s, change: change}, nil
 			}}
 			o := o

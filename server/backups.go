@@ -28,8 +28,8 @@ type BackupOptions struct {
 	Full bool
 	// Increments is how many may continue a whole backup: then comes another whole one. 0: any number.
 	Increments int
-	// Keep is how many whole backups stay, with the increments that continue them, when this one is complete; older ones
-	// are removed. 0: all.
+	// Keep is how many whole backups stay, with the increments that continue them, when this one is complete; older
+	// ones are removed. 0: all.
 	Keep int
 	// Progress is called from time to time, if it is not nil. It must return soon.
 	Progress func(BackupProgress)
@@ -47,13 +47,14 @@ type BackupInfo = backups.Info
 
 // BackupMade is the outcome of [Backup].
 type BackupMade struct {
-	// Backup is the newest one in the directory. Unchanged: it is an earlier one, and the cluster has changed nothing since.
+	// Backup is the newest one in the directory. Unchanged: it is an earlier one, and the cluster has changed nothing
+	// since.
 	Backup    BackupInfo `json:"backup"`
 	Unchanged bool       `json:"unchanged,omitempty"`
 	// Full says why it is a whole one; "": it is an increment.
 	Full string `json:"full,omitempty"`
-	// Trimmed is the revision up to which history was compacted since the backup before, 0: none was. Its increment has a
-	// list of what is left of the older history.
+	// Trimmed is the revision up to which history was compacted since the backup before, 0: none was. Its increment has
+	// a list of what is left of the older history.
 	Trimmed int64 `json:"trimmed,omitempty"`
 	// Removed are older backups that were removed.
 	Removed []BackupInfo `json:"removed,omitempty"`
@@ -195,8 +196,8 @@ func (b *backing) full(ctx context.Context, newest *backups.Info, made *BackupMa
 	}
 	i, err := b.dir.Add(ctx, backups.Full, b.cluster, write, func(i *backups.Info) (bool, error) {
 		if newest != nil && newest.Problem == "" && i.Now.Position < newest.Now.Position {
-			return false, status.Errorf(codes.Unavailable, "braid: backup: the member is at position %d, and backup %d is of "+
-				"position %d: another member may be ahead", i.Now.Position, newest.Number, newest.Now.Position)
+			return false, status.Errorf(codes.Unavailable, "braid: backup: the member is at position %d, and backup "+
+				"%d is of position %d: another member may be ahead", i.Now.Position, newest.Number, newest.Now.Position)
 		}
 		return true, nil
 	})

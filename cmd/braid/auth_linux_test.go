@@ -25,4 +25,12 @@ func TestUpAndStatusWithAuthOn(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "NAME:PASSWORD")
 	require.Contains(t, ok(t, "status", "--endpoints", c.endpoints[0], "--user=root:r"), "leader")
+	backups := t.TempDir()
+	_, stderr, code = do(t, "", "backup", backups, "--endpoints", c.endpoints[0])
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "user name is empty")
+	for _, kind := range []string{"whole", "increment"} {
+		ok(t, "ctl", "--endpoints", c.endpoints[0], "--user=root:r", "put", kind, "x")
+		require.Contains(t, ok(t, "backup", backups, "--endpoints", c.endpoints[0], "--user=root:r"), kind)
+	}
 }

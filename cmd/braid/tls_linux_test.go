@@ -49,7 +49,12 @@ func TestMutualTLSEverywhere(t *testing.T) {
 		return code == 0 && strings.Contains(stdout, "leader")
 	})
 
-	_, _, code := do(t, "", append([]string{"ctl", "get", "a", "--command-timeout=1s"}, flags(evil)...)...)
+	dir := t.TempDir()
+	require.Contains(t, ok(t, append([]string{"backup", dir}, flags(good)...)...), "is complete")
+	_, _, code := do(t, "", append([]string{"backup", dir, "--timeout=5s"}, flags(evil)...)...)
+	require.Equal(t, exitFailed, code, "a certificate of another authority")
+
+	_, _, code = do(t, "", append([]string{"ctl", "get", "a", "--command-timeout=1s"}, flags(evil)...)...)
 	require.NotZero(t, code, "a certificate of another authority")
 	_, _, code = do(t, "", "ctl", "get", "a", "--command-timeout=1s", "--endpoints", members["m2"].client)
 	require.NotZero(t, code, "no certificate")

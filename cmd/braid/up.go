@@ -104,8 +104,8 @@ func (f *upFlags) flags(fl *pflag.FlagSet) {
 	fl.IntVar(&f.basePort, "base-port", 2379, "client port of the first member, 0: any free ports")
 	fl.IntVar(&f.dashPort, "dash-port", 0, "port of the dashboard, 0: any free one (default --base-port + 9 if that "+
 		"is free, else any free one)")
-	fl.StringVar(&f.restoreFile, "restore", "", "start a new cluster with the keys of this snapshot file, or directory "+
-		"of backups")
+	fl.StringVar(&f.restoreFile, "restore", "", "start a new cluster with the keys of this snapshot file, or "+
+		"directory of backups")
 	f.imports.flags(fl)
 	fl.BoolVar(&f.restart, "restart", false, "restart members that crash")
 	fl.StringVar(&f.logLevel, "log-level", "info", "members' log level: debug, info, warn or error")

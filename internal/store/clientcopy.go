@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 
+	"github.com/braidlog/braid/internal/store/increment"
 	"github.com/braidlog/braid/internal/store/sums"
 )
 
@@ -234,7 +235,7 @@ var errReferences = errors.New("it is a copy of a member's database, whose large
 	"snapshot with \"braid ctl snapshot save\" instead")
 
 // adoptKeys creates the entries of values that only look like records in an imported database.
-func adoptKeys(tx *bolt.Tx) error {
+func adoptKeys(tx *bolt.Tx, alike []alike) error {
 	if old := tx.Bucket(refsBucket.Name()); old != nil {
 		err := old.ForEach(func(_, entry []byte) error {
 			if _, _, literal, err := decodePlace(entry); err != nil || !literal {
@@ -250,10 +251,30 @@ func adoptKeys(tx *bolt.Tx) error {
 		}
 	}
 	entries, err := tx.CreateBucket(refsBucket.Name())
-	if err != nil {
-		return err
+	for _, a := range alike {
+		if err == nil {
+			err = entries.Put(a.revision, a.entry)
+		}
 	}
-	return tx.Bucket(schema.Key.Name()).ForEach(func(k, data []byte) error {
+	return err
+}
+
+// alike is the entry of a value that only looks like a record.
+type alike struct{ revision, entry []byte }
+
+// findAlike finds such values in a database file. It reads the file, because all of a file that is mapped would count
+// as memory of the process.
+func findAlike(path string) (found []alike, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	pages, err := sums.PagesOfFile(f)
+	if err != nil {
+		return nil, err
+	}
+	err = pages.From(increment.KeyBucket, nil, func(k, data []byte) error {
 		if mvcc.IsTombstone(k) || !bytes.Contains(data, []byte(recordMagic)) {
 			return nil
 		}
@@ -261,9 +282,10 @@ func adoptKeys(tx *bolt.Tx) error {
 		if err := proto.Unmarshal(data, kv); err != nil {
 			return err
 		}
-		if !marked(kv.Value) {
-			return nil
+		if marked(kv.Value) {
+			found = append(found, alike{bytes.Clone(k), encodePlace(place{record: recordOf(kv.Value)})})
 		}
-		return entries.Put(k, encodePlace(place{record: recordOf(kv.Value)}))
+		return nil
 	})
+	return found, err
 }

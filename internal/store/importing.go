@@ -122,6 +122,10 @@ func copyDatabase(w io.Writer, file string, o ImportOptions) (sum []byte, err er
 // resetCluster makes a database the beginning of a new cluster. It removes what belongs to the former cluster: its
 // position, its members, their version, its primary lessor.
 func resetCluster(path, birth string, bump uint64) error {
+	alike, err := findAlike(path)
+	if err != nil {
+		return err
+	}
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: openTimeout})
 	if err != nil {
 		return err
@@ -133,7 +137,7 @@ func resetCluster(path, birth string, bump uint64) error {
 			}
 		}
 		if tx.Bucket(schema.Key.Name()) != nil {
-			if err := adoptKeys(tx); err != nil {
+			if err := adoptKeys(tx, alike); err != nil {
 				return err
 			}
 		}

@@ -101,7 +101,7 @@ func (c *chain) requireSame(n *node) {
 	require.Equal(c.t, n.Revision(), b.Revision())
 	require.Equal(c.t, n.CompactRevision(), b.CompactRevision())
 	require.Equal(c.t, sortedLeases(n), sortedLeases(b))
-	for revision := max(0, n.CompactRevision()) + 1; revision <= n.Revision(); revision++ { // one before has a kept hash
+	for revision := max(0, n.CompactRevision()) + 1; revision <= n.Revision(); revision++ {
 		want, err := n.HashKV(c.t.Context(), revision)
 		require.NoError(c.t, err)
 		got, err := b.HashKV(c.t.Context(), revision)

@@ -48,5 +48,6 @@ func Find(dir string, revision int64) (Chain, error) {
 		}
 		return all[first : n+1], nil
 	}
-	return nil, fmt.Errorf("%s has no backup of revision %d, but those of %s", dir, revision, strings.Join(revisions, ", "))
+	return nil, fmt.Errorf("%s has no backup of revision %d, but those of %s", dir, revision,
+		strings.Join(revisions, ", "))
 }

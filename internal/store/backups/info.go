@@ -35,7 +35,8 @@ type Info struct {
 	Bytes int64            `json:"bytes"`
 	Time  time.Time        `json:"time"`
 	File  string           `json:"file"`
-	// SHA256 is the digest at the end of the file, in hexadecimal, and Base that of the backup which an increment continues.
+	// SHA256 is the digest at the end of the file, in hexadecimal, and Base that of the backup which an increment
+	// continues.
 	SHA256 string `json:"sha256"`
 	Base   string `json:"base,omitempty"`
 	// Problem says why nothing can be restored from the backup; "": none is known.

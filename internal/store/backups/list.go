@@ -47,7 +47,8 @@ func link(all []Info) {
 		case all[n-1].Problem != "":
 			i.Problem = fmt.Sprintf("%s continues number %d: %s", i.File, i.Number-1, all[n-1].Problem)
 		case all[n-1].SHA256 != i.Base || all[n-1].Cluster != i.Cluster:
-			i.Problem = fmt.Sprintf("%s does not continue %s, but a backup with the SHA-256 %s", i.File, all[n-1].File, i.Base)
+			i.Problem = fmt.Sprintf("%s does not continue %s, but a backup with the SHA-256 %s", i.File, all[n-1].File,
+				i.Base)
 		}
 	}
 }

@@ -33,8 +33,8 @@ type Point struct {
 	// in the database; 0: none.
 	Compacting int64 `json:"compacting,string,omitempty"`
 	Compacted  int64 `json:"compacted,string,omitempty"`
-	// Last is the key of the newest entry of the history, in hexadecimal, and Sum its fingerprint: two clusters with the
-	// same id differ in them. Empty: there is no entry.
+	// Last is the key of the newest entry of the history, in hexadecimal, and Sum its fingerprint: two clusters with
+	// the same id differ in them. Empty: there is no entry.
 	Last string `json:"last,omitempty"`
 	Sum  string `json:"sum,omitempty"`
 	// Others is a digest of all other buckets, without the position.

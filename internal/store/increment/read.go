@@ -73,8 +73,8 @@ func (r *records) cut(err error) error {
 
 // Visitor is called with what a file has, in this order. Arguments are valid until it returns.
 type Visitor interface {
-	// Left is called if the header says Trimmed. next returns the keys of the older entries that are left, in order; nil:
-	// there is none any more.
+	// Left is called if the header says Trimmed. next returns the keys of the older entries that are left, in order;
+	// nil: there is none any more.
 	Left(next func() ([]byte, error)) error
 	// Entry is called with each newer entry of the history, in order.
 	Entry(key, value []byte) error
