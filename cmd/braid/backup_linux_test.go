@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -93,7 +93,7 @@ func TestBackupWhileItsMemberIsKilled(t *testing.T) {
 			require.NoError(t, err)
 		}
 		backup, _ := begin(t, "", "backup", dir, "--endpoints", all)
-		awaitPart(t, dir, backup, time.Duration(round)*20*time.Millisecond)
+		awaitPart(t, dir, backup, int64(round)<<20)
 		c.kill(1)
 		code, stderr := backup.exit()
 		if code != 0 { // there was no leader yet
@@ -104,7 +104,7 @@ func TestBackupWhileItsMemberIsKilled(t *testing.T) {
 		}
 		require.Len(t, backups(t, dir), round+1)
 		killed, _ := begin(t, "", "backup", dir, "--full", "--endpoints", c.flags[2].client)
-		awaitPart(t, dir, killed, time.Duration(round)*20*time.Millisecond)
+		awaitPart(t, dir, killed, int64(round)<<20)
 		kill(t, killed.cmd.Process.Pid)
 		<-killed.ended
 		for _, b := range backups(t, dir)[round+1:] {
@@ -113,14 +113,17 @@ func TestBackupWhileItsMemberIsKilled(t *testing.T) {
 		c.start(1)
 		c.healthy(1)
 	}
-	f := newServeFlags(t)
-	ok(t, "restore", dir, "--data-dir", f.dir)
-	serving(t, f)
-	require.Equal(t, "k19\n"+strings.Repeat("3", 1<<20), ok(t, "ctl", "--endpoints", f.client, "get", "k19"))
+	restored := trio{t: t}
+	restored.flags[1] = newServeFlags(t)
+	ok(t, "restore", dir, "--data-dir", restored.flags[1].dir)
+	serving(t, restored.flags[1])
+	got, err := restored.client(1).Get(ctx, "k19")
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat("3", 1<<20), string(got.Kvs[0].Value))
 }
 
-// awaitPart waits until a backup has begun to write, or has ended, and then for a while.
-func awaitPart(t *testing.T, dir string, backup *invocation, then time.Duration) {
+// awaitPart waits until a backup has made a file of some bytes, or has ended.
+func awaitPart(t *testing.T, dir string, backup *invocation, bytes int64) {
 	t.Helper()
 	eventually(t, "a part of a backup", func(context.Context) bool {
 		parts, err := filepath.Glob(filepath.Join(dir, "part-*"))
@@ -129,11 +132,10 @@ func awaitPart(t *testing.T, dir string, backup *invocation, then time.Duration)
 		case <-backup.ended:
 			return true
 		default:
-			return len(parts) > 0
 		}
+		return slices.ContainsFunc(parts, func(name string) bool {
+			info, err := os.Stat(name)
+			return err == nil && info.Size() >= bytes
+		})
 	})
-	select {
-	case <-backup.ended:
-	case <-time.After(then):
-	}
 }
