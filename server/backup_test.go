@@ -182,6 +182,20 @@ func TestBackupOfAnotherCluster(t *testing.T) {
 	require.Len(t, all, 1)
 }
 
+// TestBackupsOfOneDirectoryAtOnce: the second one is refused, and the first one is completed.
+func TestBackupsOfOneDirectoryAtOnce(t *testing.T) {
+	f := start(t)
+	f.puts(t, 1, 1)
+	o := BackupOptions{Dir: t.TempDir()}
+	conn := &changedConn{f.client.ActiveConnection(), func(_ string, s grpc.ClientStream) (grpc.ClientStream, error) {
+		_, err := Backup(testContext(t), f.client.ActiveConnection(), o)
+		require.ErrorContains(t, err, "is in use by another backup")
+		return s, nil
+	}}
+	_, err := Backup(testContext(t), conn, o)
+	require.NoError(t, err)
+}
+
 // changedConn is a connection whose streams are changed.
 type changedConn struct {
 	grpc.ClientConnInterface

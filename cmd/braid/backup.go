@@ -65,6 +65,7 @@ both need no member, and the exit code is 1 if a backup cannot be restored.`,
 	}
 	fl := cmd.Flags()
 	f.flags(fl)
+	fl.Lookup("timeout").Usage = "time limit of the backup"
 	fl.BoolVar(&f.Full, "full", false, "make a whole backup, no increment")
 	fl.IntVar(&f.Increments, "increments", 0, "make a whole backup after this many increments (0: never)")
 	fl.IntVar(&f.Keep, "keep", 0, "whole backups to keep, with their increments; older ones are removed (0: all)")
