@@ -133,7 +133,11 @@ func (b *backing) run(ctx context.Context) (made BackupMade, err error) {
 	if b.dir, err = backups.Open(b.o.Dir); err != nil {
 		return made, err
 	}
-	defer func() { err = errors.Join(err, b.dir.Close()) }()
+	defer func() {
+		if failed := b.dir.Close(); err == nil { // joined errors would have no code
+			err = failed
+		}
+	}()
 	st, err := pb.NewMaintenanceClient(b.member).Status(ctx, &pb.StatusRequest{})
 	if err != nil {
 		return made, err

@@ -61,6 +61,11 @@ func TestBackupAndRestoreOfACluster(t *testing.T) {
 	get = ok(t, "ctl", "--endpoints", back.endpoints[0], "get", "", "--prefix", "-w", "fields")
 	require.Contains(t, get, `"Revision" : 3`)
 	require.Contains(t, get, `"Value" : "1"`)
+	require.Contains(t, ok(t, "restore", dir, "--data-dir", dataDir(t)), fmt.Sprintf(
+		"holds the keys of backup 3 in %s, of revision 5; revisions continue behind %d", dir, 5+server.RestoreBump))
+	_, stderr, code = do(t, "", "backup", dir, "--endpoints=127.0.0.1:1")
+	require.Equal(t, exitFailed, code)
+	require.NotContains(t, stderr, "rpc error")
 	_, stderr, code = do(t, "", "restore", dir, "--data-dir", dataDir(t), "--revision=4")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "has no backup of revision 4, but those of 5, 3, 2")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -121,5 +122,10 @@ func (f *importFlags) restore(source, dir string) (about string, err error) {
 	o := server.RestoreOptions{Revision: f.revision, Bump: f.bump}
 	o.MayGoBack = f.bump == 0 && f.given.Changed("bump-revision")
 	i, err := server.RestoreBackup(source, to, o)
-	return fmt.Sprintf("backup %d in %s, of revision %d", i.Number, source, i.Now.Revision), err
+	after := uint64(i.Now.Revision)
+	if !o.MayGoBack {
+		after += cmp.Or(f.bump, server.RestoreBump)
+	}
+	return fmt.Sprintf("backup %d in %s, of revision %d; revisions continue behind %d", i.Number, source,
+		i.Now.Revision, after), err
 }
