@@ -354,3 +354,38 @@ func TestDamagedBackups(t *testing.T) {
 	require.Contains(t, made.Full, "the one before is of no use")
 	restoredFrom(t, o.Dir, RestoreOptions{})
 }
+
+// TestBackupsOfTheSameRevision: a damaged backup does not hide an earlier one of the same revision.
+func TestBackupsOfTheSameRevision(t *testing.T) {
+	f, ctx := start(t), testContext(t)
+	o := BackupOptions{Dir: t.TempDir()}
+	f.puts(t, 4, 1000)
+	first := f.backedUp(t, o)
+	_, err := f.client.Grant(ctx, 1000)
+	require.NoError(t, err)
+	second := f.backedUp(t, o)
+	require.Equal(t, first.Backup.Now.Revision, second.Backup.Now.Revision)
+	path := second.Backup.Path(o.Dir)
+	good, err := os.ReadFile(path)
+	require.NoError(t, err)
+	at := bytes.LastIndex(good, []byte(`"others"`)) // of the header, which stays readable
+	require.Positive(t, at)
+	for _, bad := range [][]byte{good[:len(good)-1], append(bytes.Clone(good[:at-300]), good[at-299:]...),
+		append(append(bytes.Clone(good[:60]), good[60]^1), good[61:]...)} {
+		require.NoError(t, os.WriteFile(path, bad, 0o600))
+		restoredFrom(t, o.Dir, RestoreOptions{Revision: first.Backup.Now.Revision})
+	}
+}
+
+// TestBackupsInADirectoryWithAnyName: parts that processes left are removed there, too.
+func TestBackupsInADirectoryWithAnyName(t *testing.T) {
+	f := start(t)
+	o := BackupOptions{Dir: filepath.Join(t.TempDir(), "of [a]? *")}
+	f.puts(t, 1, 1)
+	f.backedUp(t, o)
+	left := filepath.Join(o.Dir, "part-1")
+	require.NoError(t, os.WriteFile(left, []byte("of a process that was killed"), 0o600))
+	f.puts(t, 1, 1)
+	f.backedUp(t, o)
+	require.NoFileExists(t, left)
+}

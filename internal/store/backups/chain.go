@@ -1,6 +1,7 @@
 package backups
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,8 +22,8 @@ func (c Chain) Files(dir string) (full string, increments []string) {
 	return increments[0], increments[1:]
 }
 
-// Find returns what is needed for the newest backup of a revision; 0: for the newest backup. A backup with a problem is
-// refused: then name the revision of an earlier one.
+// Find returns what is needed for the newest backup of a revision that has no problem, because several may be of one
+// revision; 0: for the newest backup. A backup with a problem is refused: then name the revision of an earlier one.
 func Find(dir string, revision int64) (Chain, error) {
 	all, err := List(dir)
 	if err != nil {
@@ -32,6 +33,7 @@ func Find(dir string, revision int64) (Chain, error) {
 		return nil, fmt.Errorf("%s has no backups", dir)
 	}
 	var revisions []string
+	problem := ""
 	for n, i := range slices.Backward(all) {
 		if i.Problem == "" && !slices.Contains(revisions, strconv.FormatInt(i.Now.Revision, 10)) {
 			revisions = append(revisions, strconv.FormatInt(i.Now.Revision, 10))
@@ -40,13 +42,19 @@ func Find(dir string, revision int64) (Chain, error) {
 			continue
 		}
 		if i.Problem != "" {
-			return nil, fmt.Errorf("%s; the backups before it can be restored by their revisions", i.Problem)
+			if problem = cmp.Or(problem, i.Problem); revision == 0 {
+				break
+			}
+			continue
 		}
 		first := n
 		for all[first].Kind != Full {
 			first--
 		}
 		return all[first : n+1], nil
+	}
+	if problem != "" {
+		return nil, fmt.Errorf("%s; the backups before it can be restored by their revisions", problem)
 	}
 	return nil, fmt.Errorf("%s has no backup of revision %d, but those of %s", dir, revision,
 		strings.Join(revisions, ", "))

@@ -8,15 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/braidlog/braid/internal/durable"
 	"github.com/braidlog/braid/internal/vfs"
 )
 
 const (
-	// partPattern matches files of backups that are not complete.
-	partPattern = "part-*"
-	lockName    = "lock"
+	// partPrefix begins the names of files of backups that are not complete.
+	partPrefix = "part-"
+	lockName   = "lock"
 )
 
 // Dir is a directory to which this process alone adds backups.
@@ -52,9 +53,11 @@ func Open(path string) (*Dir, error) {
 func (d *Dir) Close() error { return d.lock.Close() }
 
 func (d *Dir) clean() error {
-	left, err := filepath.Glob(filepath.Join(d.Path, partPattern))
-	for _, name := range left {
-		err = errors.Join(err, os.Remove(name))
+	names, err := os.ReadDir(d.Path)
+	for _, name := range names {
+		if strings.HasPrefix(name.Name(), partPrefix) {
+			err = errors.Join(err, os.Remove(filepath.Join(d.Path, name.Name())))
+		}
 	}
 	return err
 }
@@ -71,7 +74,7 @@ func (d *Dir) Newest() *Info {
 // out to be whether it stays; nil: it does. After an error, or if it does not stay, the directory is as before.
 func (d *Dir) Add(ctx context.Context, kind string, cluster uint64, write func(io.Writer) error,
 	keep func(*Info) (bool, error)) (added *Info, err error) {
-	part, err := os.CreateTemp(d.Path, partPattern)
+	part, err := os.CreateTemp(d.Path, partPrefix)
 	if err != nil {
 		return nil, err
 	}
