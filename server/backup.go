@@ -32,7 +32,7 @@ func serveBackup(srv any, stream grpc.ServerStream) error {
 
 func (s *Server) backup(question *wrapperspb.BytesValue, pieces grpc.ServerStream) error {
 	ctx := pieces.Context()
-	if err := s.needAdminHere(ctx); err != nil { // behind a barrier: everything acknowledged before is there
+	if err := s.needAdmin(ctx); err != nil { // behind a barrier: everything acknowledged before is there
 		return err
 	}
 	var q backupQuestion

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 
 	"github.com/braidlog/braid/internal/store"
 	"github.com/braidlog/braid/internal/store/backups"
@@ -138,11 +140,9 @@ func (b *backing) run(ctx context.Context) (made BackupMade, err error) {
 			err = failed
 		}
 	}()
-	st, err := pb.NewMaintenanceClient(b.member).Status(ctx, &pb.StatusRequest{})
-	if err != nil {
+	if b.cluster, err = b.led(ctx); err != nil {
 		return made, err
 	}
-	b.cluster = st.Header.GetClusterId()
 	newest := b.dir.Newest()
 	if id := strconv.FormatUint(b.cluster, 16); newest != nil && newest.Cluster != id {
 		return made, fmt.Errorf("%w: %s has those of cluster %s, and the endpoint is of cluster %s", ErrOtherCluster,
@@ -161,6 +161,17 @@ func (b *backing) run(ctx context.Context) (made BackupMade, err error) {
 		made.Removed, err = b.dir.Prune(b.o.Keep)
 	}
 	return made, err
+}
+
+// led returns the member's cluster. It fails if the member knows no leader: others may have acknowledged writes that it
+// does not have.
+func (b *backing) led(ctx context.Context) (cluster uint64, err error) {
+	st, err := pb.NewMaintenanceClient(b.member).Status(ctx, &pb.StatusRequest{})
+	if err == nil && slices.Contains(st.Errors, etcderrors.ErrNoLeader.Error()) {
+		err = status.Error(codes.Unavailable, "braid: backup: the member knows no leader, and may miss acknowledged "+
+			"writes; \"braid ctl snapshot save\" saves the state that it has")
+	}
+	return st.GetHeader().GetClusterId(), err
 }
 
 // mustBeFull says why the next backup is a whole one; "": it is an increment.
@@ -203,7 +214,8 @@ func (b *backing) full(ctx context.Context, newest *backups.Info, made *BackupMa
 			return false, status.Errorf(codes.Unavailable, "braid: backup: the member is at position %d, and backup "+
 				"%d is of position %d: another member may be ahead", i.Now.Position, newest.Number, newest.Now.Position)
 		}
-		return true, nil
+		_, err := b.led(ctx) // a member without a leader sends snapshots, too
+		return err == nil, err
 	})
 	if err == nil {
 		made.Backup = *i

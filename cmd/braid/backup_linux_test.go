@@ -145,3 +145,38 @@ func awaitPart(t *testing.T, dir string, backup *invocation, bytes int64) {
 		})
 	})
 }
+
+// TestBackupWithoutAQuorum: a member that knows no leader makes no backup that claims to have everything that was
+// acknowledged.
+func TestBackupWithoutAQuorum(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
+	t.Parallel()
+	c := unstarted(t)
+	c.start(1, 2, 3)
+	c.healthy(1)
+	dir, alone := filepath.Join(t.TempDir(), "backups"), c.flags[1].client
+	ok(t, "ctl", "--endpoints", alone, "put", "a", "1")
+	ok(t, "backup", dir, "--endpoints", alone)
+	c.kill(1)
+	others := c.flags[2].client + "," + c.flags[3].client
+	eventually(t, "a leader", func(context.Context) bool {
+		_, _, code := do(t, "", "ctl", "--endpoints", others, "put", "a", "acknowledged")
+		return code == 0
+	})
+	c.kill(2)
+	c.kill(3)
+	c.start(1)
+	eventually(t, "an answer", func(context.Context) bool {
+		_, stderr, code := do(t, "", "backup", dir, "--endpoints", alone, "--timeout", "20s")
+		return code == exitFailed && strings.Contains(stderr, "knows no leader")
+	})
+	_, stderr, code := do(t, "", "backup", dir, "--full", "--endpoints", alone)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "knows no leader")
+	require.Len(t, backups(t, dir), 1)
+	ok(t, "ctl", "--endpoints", alone, "snapshot", "save", filepath.Join(t.TempDir(), "rest.db"))
+	c.start(2, 3)
+	c.healthy(1)
+	ok(t, "backup", dir, "--endpoints", alone)
+	require.Len(t, backups(t, dir), 2)
+}
