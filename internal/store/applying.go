@@ -103,16 +103,17 @@ type restoring struct {
 	bytes int
 }
 
-// Left deletes the entries that are not left.
+// Left deletes the entries that are not left, and compares the others with those of the member.
 func (r *restoring) Left(next func() ([]byte, error)) error {
 	left, err := next()
+	same := increment.NewLeft()
 	for from := []byte{}; from != nil && err == nil; {
 		err = r.db.Update(func(tx *bolt.Tx) (err error) {
 			keys := tx.Bucket(schema.Key.Name())
 			var gone [][]byte
 			c := keys.Cursor()
-			k, _ := c.Seek(from)
-			for ; k != nil && len(gone) < trimmedKeys && err == nil; k, _ = c.Next() {
+			k, v := c.Seek(from)
+			for ; k != nil && len(gone) < trimmedKeys && err == nil; k, v = c.Next() {
 				for left != nil && err == nil && bytes.Compare(left, k[:sums.RevisionKey]) < 0 {
 					left, err = r.skip(left, next)
 				}
@@ -120,7 +121,9 @@ func (r *restoring) Left(next func() ([]byte, error)) error {
 					gone = append(gone, bytes.Clone(k))
 					continue
 				}
-				left, err = next()
+				if err = same.Add(k, v, nil); err == nil {
+					left, err = next()
+				}
 			}
 			from = bytes.Clone(k)
 			for _, k := range gone {
@@ -132,13 +135,17 @@ func (r *restoring) Left(next func() ([]byte, error)) error {
 	for left != nil && err == nil {
 		left, err = r.skip(left, next)
 	}
+	if want := r.file.LeftSum; err == nil && want != "" && same.Sum() != want {
+		err = errors.New("the backup before it is of another history: entries that both have are not the same")
+	}
 	return err
 }
 
 // skip passes over an entry that is left where the increment was written, and is not here: the backup is of a member
 // that had completed a compaction earlier.
 func (r *restoring) skip(left []byte, next func() ([]byte, error)) ([]byte, error) {
-	if at, _ := sums.ParseRevision(left); at.Main > r.file.Now.Compacting {
+	at, _ := sums.ParseRevision(left)
+	if r.file.Since.Removed(&r.file.Now) || at.Main > r.file.Since.Compacting {
 		return nil, fmt.Errorf("the backup before it has no entry of revision %d/%d", at.Main, at.Sub)
 	}
 	return next()

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +37,8 @@ func (e *BehindError) Error() string {
 }
 
 // OtherHistoryError: a backup is not of this cluster, although it has the same id: what the cluster wrote at the newest
-// revision of the backup is something else. A retry is of no use: begin with a whole backup, in another directory.
+// or the oldest revision of the backup is something else. A retry is of no use: begin with a whole backup, in another
+// directory.
 type OtherHistoryError struct{ Revision int64 }
 
 func (e *OtherHistoryError) Error() string {
@@ -78,10 +80,15 @@ func (i *Increment) open() (err error) {
 	if i.now.Position < i.since.Position || i.now.Compacting < i.since.Compacting {
 		return &BehindError{Applied: i.now.Position, Wanted: i.since.Position}
 	}
-	if i.since.Last == "" {
+	return errors.Join(i.compare(i.since.Last, i.since.Sum), i.compare(i.since.First, i.since.FirstSum))
+}
+
+// compare refuses a point if one of its entries is another one here. text is the entry's key; "": there is none.
+func (i *Increment) compare(text, want string) error {
+	if text == "" {
 		return nil
 	}
-	key, err := i.since.LastKey()
+	key, err := increment.EntryKey(text)
 	if err != nil {
 		return err
 	}
@@ -90,8 +97,8 @@ func (i *Increment) open() (err error) {
 	if err != nil {
 		return i.guarded.Judge(i.dir, err)
 	}
-	if found && sum != i.since.Sum || !found && at.Main > i.now.Compacting {
-		return &OtherHistoryError{i.since.Revision}
+	if found && sum != want || !found && at.Main > i.now.Compacting {
+		return &OtherHistoryError{at.Main}
 	}
 	return nil
 }
@@ -125,6 +132,9 @@ func (i *Increment) fingerprint(key []byte) (sum string, found bool, err error) 
 func (i *Increment) WriteTo(ctx context.Context, w io.Writer, h increment.Header) error {
 	h.Since, h.Trimmed = i.since, i.since.Trimmed(&i.now)
 	out := &incrementWriter{Increment: i, ctx: ctx, out: increment.NewWriter(&contextWriter{ctx, w}, &h)}
+	if h.Trimmed && i.since.Removed(&i.now) {
+		out.left = increment.NewLeft()
+	}
 	now, err := out.write(h.Trimmed)
 	switch {
 	case out.out.Err() != nil:
@@ -134,7 +144,11 @@ func (i *Increment) WriteTo(ctx context.Context, w io.Writer, h increment.Header
 	case err != nil:
 		return i.guarded.Judge(i.dir, err)
 	}
-	return out.out.Close(now)
+	leftSum := ""
+	if out.left != nil {
+		leftSum = out.left.Sum()
+	}
+	return out.out.Close(now, leftSum)
 }
 
 // incrementWriter writes an increment. Errors that it returns are of reading the database, unless failed or the error
@@ -145,6 +159,7 @@ type incrementWriter struct {
 	out    *increment.Writer
 	places map[string][]byte // of large values, by the keys of their entries
 	all    int               // places, and values that look like large ones, in all of the history
+	left   *increment.Left   // nil: they cannot be compared
 	last   []byte            // key of the newest entry
 	failed error             // of fetching a value
 }
@@ -165,17 +180,25 @@ func (w *incrementWriter) write(trimmed bool) (now increment.Point, err error) {
 	if now, err = increment.MetaOf(w.pages, w.last); err != nil || w.last == nil {
 		return now, err
 	}
-	now.Sum, _, err = w.fingerprint(w.last)
+	if now.Sum, _, err = w.fingerprint(w.last); err != nil {
+		return now, err
+	}
+	first, _, err := w.pages.First(increment.KeyBucket)
+	if err != nil || first == nil {
+		return now, err
+	}
+	now.First = hex.EncodeToString(first)
+	now.FirstSum, _, err = w.fingerprint(first)
 	return now, err
 }
 
-// loadPlaces finds out where the large values of the newer entries are.
+// loadPlaces finds out where the large values are.
 func (w *incrementWriter) loadPlaces() error {
 	w.places = map[string][]byte{}
 	return w.pages.From(increment.ValuesBucket, nil, func(k, entry []byte) error {
 		w.all++
 		_, _, literal, err := decodePlace(entry)
-		if at, _ := sums.ParseRevision(k); err != nil || literal || at.Main <= w.since.Revision {
+		if err != nil || literal {
 			return err
 		}
 		w.places[string(k)] = append([]byte{}, entry...)
@@ -189,7 +212,7 @@ func (w *incrementWriter) entries(trimmed bool) (err error) {
 	if !trimmed {
 		from = mvcc.RevToBytes(mvcc.Revision{Main: w.since.Revision + 1}, mvcc.NewRevBytes())
 		if w.since.Last != "" {
-			if w.last, err = w.since.LastKey(); err != nil {
+			if w.last, err = increment.EntryKey(w.since.Last); err != nil {
 				return err
 			}
 		}
@@ -200,8 +223,7 @@ func (w *incrementWriter) entries(trimmed bool) (err error) {
 		}
 		w.last = append(w.last[:0], key...)
 		if at, _ := sums.ParseRevision(key); at.Main <= w.since.Revision {
-			w.out.Left(key)
-			return w.out.Err()
+			return w.older(key, data)
 		}
 		if entry, large := w.places[string(key)]; large {
 			if data, w.failed = w.values.whole(w.ctx, entry, data); w.failed != nil {
@@ -211,6 +233,23 @@ func (w *incrementWriter) entries(trimmed bool) (err error) {
 		w.out.Entry(key, data)
 		return w.out.Err()
 	})
+}
+
+// older writes that an older entry is left.
+func (w *incrementWriter) older(key, data []byte) (err error) {
+	w.out.Left(key)
+	if w.left != nil {
+		var value []byte
+		if entry, large := w.places[string(key)]; large {
+			p, _, _, err := decodePlace(entry)
+			if err != nil {
+				return err
+			}
+			value = p.record.sum[:]
+		}
+		err = w.left.Add(key, data, value)
+	}
+	return errors.Join(err, w.out.Err())
 }
 
 // others writes all other buckets but that of large values, which are all in the history. The checksums of the whole

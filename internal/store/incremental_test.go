@@ -374,3 +374,57 @@ func TestBumpBehindACompaction(t *testing.T) {
 	require.Equal(t, before+1, bumped.Revision())
 	require.NoError(t, bumped.Close())
 }
+
+// TestIncrementsOfAnotherHistoryWithTheSameRevisions: a cluster that was made anew with the same id is another one,
+// also where it has compacted the newest revision of the backup.
+func TestIncrementsOfAnotherHistoryWithTheSameRevisions(t *testing.T) {
+	for _, large := range []bool{false, true} {
+		t.Run(fmt.Sprint("large ", large), func(t *testing.T) {
+			n, other := openTemp(t), openLarge(t)
+			for k := range 10 {
+				n.must(put(fmt.Sprint("k", k), "of the first"))
+			}
+			c := wholeBackup(t, n)
+			for k := range 5 {
+				other.put(fmt.Sprint("only", k), "of the second")
+			}
+			for k := range 20 {
+				other.put(fmt.Sprint("k", k%3), "of the second")
+			}
+			if large {
+				other.put("big", big('a', threshold))
+			}
+			other.compact(other.Revision())
+			other.put("last", "of the second")
+			_, err := other.Increment(t.Context(), c.now)
+			require.ErrorAs(t, err, new(*OtherHistoryError))
+			c.now.First, c.now.FirstSum = "", "" // as if both had removed it
+			c.add(other.node)
+			dir := t.TempDir()
+			err = Import(c.full, dir, ImportOptions{Increments: c.increments})
+			require.ErrorContains(t, err, c.increments[0])
+			require.NoFileExists(t, filepath.Join(dir, "db"))
+		})
+	}
+}
+
+// TestOlderEntriesAreCompared: of a base of another history nothing is restored, whatever the checksums cover.
+func TestOlderEntriesAreCompared(t *testing.T) {
+	n, other := openLarge(t), openLarge(t)
+	for _, m := range []*large{n, other} {
+		m.put("same", "in both")
+		m.put("other", map[bool]string{true: "a", false: "b"}[m == n])
+		m.put("last", big('c', threshold))
+	}
+	c, base := wholeBackup(t, other.node), wholeBackup(t, n.node)
+	require.NoError(t, other.FinishCompaction(t.Context(), other.do(compact(2))))
+	other.put("new", "x")
+	c.add(other.node)
+	require.NoError(t, Import(c.full, t.TempDir(), ImportOptions{Increments: c.increments}))
+	in, err := increment.Open(c.increments[0])
+	require.NoError(t, err)
+	defer in.Close()
+	in.Base = base.sum
+	err = applyIncrement(base.full, base.sum, in)
+	require.ErrorContains(t, err, "of another history")
+}

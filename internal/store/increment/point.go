@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash"
+	"io"
 
 	"google.golang.org/protobuf/proto"
 
@@ -37,6 +39,9 @@ type Point struct {
 	// the same id differ in them. Empty: there is no entry.
 	Last string `json:"last,omitempty"`
 	Sum  string `json:"sum,omitempty"`
+	// First and FirstSum are those of the oldest entry, which most often outlives compactions.
+	First    string `json:"first,omitempty"`
+	FirstSum string `json:"first_sum,omitempty"`
 	// Others is a digest of all other buckets, without the position.
 	Others string `json:"others"`
 }
@@ -53,11 +58,15 @@ func (p *Point) Trimmed(later *Point) bool {
 	return later.Compacting != later.Compacted || p.Compacting != later.Compacting || p.Compacted != later.Compacted
 }
 
+// Removed reports whether a database at a later point has completed all compactions of which this one's may have
+// removed entries: then all older entries that are left there are here, too.
+func (p *Point) Removed(later *Point) bool { return later.Compacted >= p.Compacting }
+
 // Is reports whether a database at this point is the one that is expected. If a compaction was not completed there, the
-// newest entry may be missing: another member had removed it already.
+// newest and the oldest entry may be missing: another member had removed them already.
 func (p Point) Is(expected Point) bool {
 	if expected.Compacting != expected.Compacted {
-		p.Last, p.Sum = expected.Last, expected.Sum
+		p.Last, p.Sum, p.First, p.FirstSum = expected.Last, expected.Sum, expected.First, expected.FirstSum
 	}
 	return p == expected
 }
@@ -72,15 +81,23 @@ func PointOf(pages *sums.Pages) (p Point, err error) {
 	if err != nil {
 		return p, err
 	}
-	if key != nil {
-		if p.Last, p.Sum, err = Fingerprint(key, data, nil); err != nil {
-			return p, err
-		}
+	if key == nil {
+		return p, p.complete(meta)
+	}
+	if p.Last, p.Sum, err = Fingerprint(key, data, nil); err != nil {
+		return p, err
+	}
+	if key, data, err = pages.First(KeyBucket); err != nil {
+		return p, err
+	}
+	if p.First, p.FirstSum, err = Fingerprint(key, data, nil); err != nil {
+		return p, err
 	}
 	return p, p.complete(meta)
 }
 
-// MetaOf reads everything of a database's point but the newest entry, whose key is given; nil: there is none.
+// MetaOf reads everything of a database's point but the newest entry, whose key is given, and the oldest one; nil:
+// there is none.
 func MetaOf(pages *sums.Pages, last []byte) (p Point, err error) {
 	meta, err := p.others(pages)
 	if err != nil {
@@ -132,7 +149,7 @@ func (p *Point) complete(meta map[string][]byte) error {
 	if p.Last == "" {
 		return nil
 	}
-	last, err := p.LastKey()
+	last, err := EntryKey(p.Last)
 	if err != nil {
 		return err
 	}
@@ -141,11 +158,11 @@ func (p *Point) complete(meta map[string][]byte) error {
 	return nil
 }
 
-// LastKey returns the key of the newest entry.
-func (p *Point) LastKey() ([]byte, error) {
-	key, err := hex.DecodeString(p.Last)
+// EntryKey returns the key of an entry of which a point has the hexadecimal form.
+func EntryKey(text string) ([]byte, error) {
+	key, err := hex.DecodeString(text)
 	if _, ok := sums.ParseRevision(key); err != nil || !ok {
-		return nil, fmt.Errorf("%q is no revision", p.Last)
+		return nil, fmt.Errorf("%q is no revision", text)
 	}
 	return key, nil
 }
@@ -169,3 +186,20 @@ func Fingerprint(key, data []byte, value []byte) (last, sum string, err error) {
 	whole := sha256.Sum256(append(b, value...))
 	return hex.EncodeToString(key), hex.EncodeToString(whole[:16]), nil
 }
+
+// Left is a digest of older entries that are left: a base with other entries at their revisions is one of another
+// history.
+type Left struct{ digest hash.Hash }
+
+// NewLeft returns that of no entries.
+func NewLeft() *Left { return &Left{sha256.New()} }
+
+// Add adds an entry. value is as for [Fingerprint].
+func (l *Left) Add(key, data, value []byte) error {
+	_, sum, err := Fingerprint(key, data, value)
+	_, _ = io.WriteString(l.digest, sum)
+	return err
+}
+
+// Sum is the digest of what was added.
+func (l *Left) Sum() string { return hex.EncodeToString(l.digest.Sum(nil)[:16]) }

@@ -50,9 +50,11 @@ type Header struct {
 type Footer struct {
 	// Now is where the increment ends.
 	Now Point `json:"now"`
-	// Left is the number of older entries that are left, if Trimmed; Entries that of the newer ones.
-	Left    int64 `json:"left,omitempty"`
-	Entries int64 `json:"entries"`
+	// Left is the number of older entries that are left, if Trimmed; Entries that of the newer ones. LeftSum is the
+	// digest of the older ones: see [Left]. Empty: the member had not removed what the base may miss already.
+	Left    int64  `json:"left,omitempty"`
+	LeftSum string `json:"left_sum,omitempty"`
+	Entries int64  `json:"entries"`
 	// Pairs is the number of elements of the other buckets.
 	Pairs int64 `json:"pairs"`
 }
@@ -119,9 +121,9 @@ func (w *Writer) Pair(key, value []byte) {
 	w.record(kindPair, key, value)
 }
 
-// Close writes the end.
-func (w *Writer) Close(now Point) error {
-	w.footer.Now = now
+// Close writes the end. leftSum is that of [Footer].
+func (w *Writer) Close(now Point, leftSum string) error {
+	w.footer.Now, w.footer.LeftSum = now, leftSum
 	w.json(kindFooter, &w.footer)
 	w.write(binary.BigEndian.AppendUint64(nil, w.length))
 	w.flush()

@@ -44,6 +44,18 @@ func (p *Pages) Get(name string, key []byte) (value []byte, err error) {
 	return value, err
 }
 
+// First returns the first element of a bucket; nil if there is none.
+func (p *Pages) First(name string) (key, value []byte, err error) {
+	err = p.From(name, nil, func(k, v []byte) error {
+		key, value = append([]byte{}, k...), append([]byte{}, v...)
+		return errEnough
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return key, value, err
+}
+
 // Last returns the last element of a bucket; nil if there is none.
 func (p *Pages) Last(name string) (key, value []byte, err error) {
 	b, ok, err := p.find(name)
