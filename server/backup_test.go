@@ -389,3 +389,25 @@ func TestBackupsInADirectoryWithAnyName(t *testing.T) {
 	f.backedUp(t, o)
 	require.NoFileExists(t, left)
 }
+
+// TestBackupAfterDamageAnywhereIsWhole: the next backup after damage is a whole one, wherever the damage is.
+func TestBackupAfterDamageAnywhereIsWhole(t *testing.T) {
+	f := start(t)
+	for _, newest := range []bool{true, false} {
+		o := BackupOptions{Dir: t.TempDir()}
+		f.puts(t, 200, 1000)
+		made := f.backedUp(t, o)
+		path := made.Backup.Path(o.Dir)
+		good, err := os.ReadFile(path)
+		require.NoError(t, err)
+		at := bytes.LastIndex(good, []byte("vvvvvvvvvv"))
+		if !newest {
+			at = bytes.Index(good, []byte("vvvvvvvvvv"))
+		}
+		good[at] ^= 1
+		require.NoError(t, os.WriteFile(path, good, 0o600))
+		f.puts(t, 1, 1)
+		require.Contains(t, f.backedUp(t, o).Full, "the one before is of no use")
+		restoredFrom(t, o.Dir, RestoreOptions{})
+	}
+}

@@ -143,6 +143,11 @@ func (b *backing) run(ctx context.Context) (made BackupMade, err error) {
 	if b.cluster, err = b.led(ctx); err != nil {
 		return made, err
 	}
+	if !b.o.Full {
+		if err := b.dir.CheckNewest(ctx); err != nil { // what continues a damaged one is of no use
+			return made, err
+		}
+	}
 	newest := b.dir.Newest()
 	if id := strconv.FormatUint(b.cluster, 16); newest != nil && newest.Cluster != id {
 		return made, fmt.Errorf("%w: %s has those of cluster %s, and the endpoint is of cluster %s", ErrOtherCluster,

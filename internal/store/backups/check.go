@@ -16,18 +16,40 @@ import (
 // done.
 func Check(ctx context.Context, dir string) ([]Info, error) {
 	all, err := List(dir)
+	if err == nil {
+		err = check(ctx, dir, all)
+	}
+	if err != nil {
+		return nil, err
+	}
+	link(all)
+	return all, nil
+}
+
+// CheckNewest does so with the newest backup and those that it continues.
+func (d *Dir) CheckNewest(ctx context.Context) error {
+	first := len(d.Backups) - 1
+	for first > 0 && d.Backups[first].Kind != Full {
+		first--
+	}
+	err := check(ctx, d.Path, d.Backups[max(first, 0):])
+	link(d.Backups)
+	return err
+}
+
+// check notes the problems of backups that have none yet.
+func check(ctx context.Context, dir string, all []Info) error {
 	for n := range all {
 		if all[n].Problem != "" {
 			continue
 		}
 		if err := all[n].check(ctx, dir); ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		} else if err != nil {
 			all[n].Problem = err.Error()
 		}
 	}
-	link(all)
-	return all, err
+	return nil
 }
 
 // check compares a file with its digest.
