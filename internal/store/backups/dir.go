@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -36,8 +37,10 @@ func Open(path string) (*Dir, error) {
 		return nil, err
 	}
 	lock, err := vfs.OS.Lock(filepath.Join(path, lockName))
-	if err != nil {
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) && failed.Op == "lock" {
 		return nil, fmt.Errorf("%s is in use by another backup: %w", path, err)
+	} else if err != nil {
+		return nil, err
 	}
 	d := &Dir{Path: path, lock: lock}
 	if err := d.clean(); err != nil {
