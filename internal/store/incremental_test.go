@@ -375,7 +375,7 @@ func TestBumpBehindACompaction(t *testing.T) {
 	require.NoError(t, bumped.Close())
 }
 
-// TestIncrementsOfAnotherHistoryWithTheSameRevisions: a cluster that was made anew with the same id is another one,
+// TestIncrementsOfAnotherHistoryWithTheSameRevisions: a cluster that begins again with the same id is another one,
 // also where it has compacted the newest revision of the backup.
 func TestIncrementsOfAnotherHistoryWithTheSameRevisions(t *testing.T) {
 	for _, large := range []bool{false, true} {
