@@ -428,3 +428,75 @@ func TestOlderEntriesAreCompared(t *testing.T) {
 	err = applyIncrement(base.full, base.sum, in)
 	require.ErrorContains(t, err, "of another history")
 }
+
+// copyist writes an increment again, without some of its parts.
+type copyist struct {
+	*increment.Writer
+	entries, left, pairs int // how many are left out
+}
+
+func (w *copyist) Left(next func() ([]byte, error)) error {
+	for {
+		key, err := next()
+		if key == nil || err != nil {
+			return err
+		}
+		if w.left--; w.left < 0 {
+			w.Writer.Left(key)
+		}
+	}
+}
+
+func (w *copyist) Entry(key, value []byte) error {
+	if w.entries--; w.entries < 0 {
+		w.Writer.Entry(key, value)
+	}
+	return nil
+}
+
+func (w *copyist) Bucket(name []byte) error {
+	w.Writer.Bucket(string(name))
+	return nil
+}
+
+func (w *copyist) Pair(key, value []byte) error {
+	if w.pairs--; w.pairs < 0 {
+		w.Writer.Pair(key, value)
+	}
+	return nil
+}
+
+func (w *copyist) End() error { return nil }
+
+// TestARestoredDatabaseIsCompared: an increment that is not damaged, but misses something, restores nothing.
+func TestARestoredDatabaseIsCompared(t *testing.T) {
+	n := openTemp(t)
+	for k := range 9 {
+		n.must(put(fmt.Sprint("k", k), "1"))
+	}
+	c := wholeBackup(t, n)
+	n.must(grant(77, 1000))
+	for k := range 5 {
+		n.must(put(fmt.Sprint("k", k), "2"))
+	}
+	compactSome(t, n, rand.New(rand.NewPCG(1, 1)))
+	in := c.add(n)
+	require.True(t, in.Trimmed)
+	for name, w := range map[string]*copyist{
+		"nothing": {}, "an entry": {entries: 1}, "an older one that is left": {left: 1}, "a lease": {pairs: 1},
+	} {
+		var b bytes.Buffer
+		w.Writer = increment.NewWriter(&b, &in.Header)
+		require.NoError(t, in.Visit(w))
+		require.NoError(t, w.Close(in.Now, in.LeftSum))
+		file, dir := filepath.Join(t.TempDir(), "again"), t.TempDir()
+		require.NoError(t, os.WriteFile(file, b.Bytes(), 0o600))
+		err := Import(c.full, dir, ImportOptions{Increments: []string{file}})
+		if name == "nothing" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, file, name)
+		require.NoFileExists(t, filepath.Join(dir, "db"), name)
+	}
+}
