@@ -89,12 +89,12 @@ func startRestored(t *testing.T, args []string, members []serveFlags) {
 func TestThePageOfSecurityIsFollowed(t *testing.T) {
 	t.Parallel()
 	f := newServeFlags(t)
-	serving(t, f)
+	serving(t, f, "--bcrypt-cost=4")
 	r := &reader{t, nil}
 	for _, line := range pageLines(t, "../../docs/using/security.md") {
 		args, known := r.fields(line)
 		require.True(t, known, line)
-		ok(t, append(args, "--endpoints", f.client)...)
+		ok(t, append(args, "--endpoints", f.client, "--command-timeout=30s")...)
 	}
 	_, stderr, code := do(t, "", "ctl", "--endpoints", f.client, "get", "a")
 	require.NotZero(t, code)
