@@ -19,6 +19,7 @@ type selfView struct {
 	id, leader braid.MemberID
 	term       uint64
 	learner    bool
+	member     bool // it is in the membership that is applied here
 	// led: every instance has a leader, so that something can be written.
 	led bool
 }
@@ -86,6 +87,7 @@ func (s *Server) updateSelf() (old, now *selfView) {
 	now = &selfView{id: s.id, leader: st.Leader(), term: uint64(st.Lead.Term), led: st.HasLeaders()}
 	for i := range st.Members {
 		if st.Members[i].ID == s.id {
+			now.member = true
 			now.learner = st.Members[i].Learner && !st.Members[i].Joining
 		}
 	}
@@ -108,6 +110,9 @@ func (s *Server) follow() {
 			}
 			old, now := s.updateSelf()
 			s.lead(old, now, leaderless)
+			if old.member && !now.member {
+				s.background.Go(func() { s.drainOnce.Do(s.leave) })
+			}
 		case <-leaderless.C:
 			s.logger.Warn("no leader for too long, ending streams that require one")
 			s.streams.endLeaderless(rpctypes.ErrGRPCNoLeader)

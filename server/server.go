@@ -354,24 +354,39 @@ func (s *Server) stop() {
 	s.err = errors.Join(s.err, logErr, storeErr, s.tracing.close())
 }
 
-// How long Close may wait: for another leader, and for requests in progress.
+// How long Close may wait: for another leader, and for requests in progress. removedTime is what the latter get on a
+// member that was removed: most of them cannot complete there any more.
 const (
 	handOverTime = 3 * time.Second
 	drainTime    = time.Second
+	removedTime  = 100 * time.Millisecond
 )
 
-// drain prepares a stop by Close. First this member transfers its leadership, while it still answers. Then it accepts
-// no new requests, ends the streams, so that their clients connect to another member, and completes requests in
-// progress.
+// drain prepares a stop by Close. First this member transfers its leadership, while it still answers.
 func (s *Server) drain() {
 	s.logger.Info("the member stops", history.EventKey, "stopping")
 	s.health.Shutdown()
 	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)
 	s.log.HandOver(ctx)
 	cancel()
+	s.dismiss(drainTime)
+}
+
+// leave sends the clients of a member that was removed to others. The member stops by itself later, because others may
+// need it until then.
+func (s *Server) leave() {
+	s.health.Shutdown()
+	s.dismiss(removedTime)
+	s.http.Close()
+	s.grpc.Stop()
+}
+
+// dismiss accepts no new requests, ends the streams, so that their clients connect to another member, and completes
+// requests in progress within a time.
+func (s *Server) dismiss(within time.Duration) {
 	closeAll(s.listening)
 	s.streams.stop(rpctypes.ErrGRPCStopped)
-	ctx, cancel = context.WithTimeout(context.Background(), drainTime)
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	ended := make(chan struct{})
 	go func() {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -17,7 +18,7 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 )
 
-// TestARemovedMemberEnds: it ends the streams of its clients, logs the reason, and does not run again, whatever the
+// TestARemovedMemberEnds: it sends its clients to others at once, ends by itself later, logs the reason, and does not run again, whatever the
 // launcher tries.
 func TestARemovedMemberEnds(t *testing.T) {
 	t.Parallel()
@@ -47,8 +48,10 @@ func TestARemovedMemberEnds(t *testing.T) {
 	pid := c.pids["m3"]
 	again := commandOf(t, pid)
 	ok(t, "ctl", "--endpoints", c.clients["m1"], "member", "remove", fmt.Sprintf("%x", status.Header.MemberId))
+	removed := time.Now()
 	_, err = watch.Recv()
 	require.Equal(t, codes.Unavailable, grpcstatus.Code(err), "the watch is open and silent: %v", err)
+	require.Less(t, time.Since(removed), electionTimeout/2, "clients wait until the member ends")
 	_, err = alive.Recv()
 	require.Equal(t, codes.Unavailable, grpcstatus.Code(err), "the stream of renewals is open and silent: %v", err)
 	died := c.next(launch.Died)
