@@ -90,9 +90,17 @@ func begin(t *testing.T, stdin string, args ...string) (c *invocation, lines <-c
 
 // beginWith is begin with more in the environment, which members of a cluster inherit.
 func beginWith(t *testing.T, env []string, stdin string, args ...string) (c *invocation, lines <-chan string) {
+	t.Helper()
+	return beginBuild(t, os.Args[0], env, stdin, args...)
+}
+
+// beginBuild is beginWith with the program of this file.
+func beginBuild(
+	t *testing.T, program string, env []string, stdin string, args ...string,
+) (c *invocation, lines <-chan string) {
 	testsize.Long(t)
 	t.Helper()
-	c = &invocation{t: t, cmd: exec.Command(os.Args[0], args...), ended: make(chan struct{})}
+	c = &invocation{t: t, cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	c.cmd.Env = slices.Concat(os.Environ(), env, []string{beBraid + "=1"})
 	c.cmd.Stdin, c.cmd.Stderr = strings.NewReader(stdin), &c.stderr
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -72,8 +72,11 @@ func serving(t *testing.T, f serveFlags, more ...string) *invocation {
 	return c
 }
 
-func healthy(ctx context.Context, addr string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/health", nil)
+func healthy(ctx context.Context, addr string) bool { return answersOK(ctx, addr, "/health") }
+
+// answersOK reports whether a member answers a GET with 200.
+func answersOK(ctx context.Context, addr, path string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+path, nil)
 	if err != nil {
 		return false
 	}

@@ -483,14 +483,23 @@ func (s *storm) check(watchers []*stormWatcher) {
 		}
 		w.mu.Unlock()
 	}
-	hashes := map[uint32][]string{}
+	var present []serveFlags
 	for i, f := range s.flags {
-		if s.running[i] == nil {
-			continue
+		if s.running[i] != nil {
+			present = append(present, f)
 		}
-		member := s.client(f.client)
+	}
+	sameKeys(t, client, present, last)
+	s.checkLeases()
+}
+
+// sameKeys requires that members have the same keys, with their history, up to a revision.
+func sameKeys(t *testing.T, client *clientv3.Client, members []serveFlags, revision int64) {
+	t.Helper()
+	hashes := map[uint32][]string{}
+	for _, f := range members {
 		eventually(t, "the revision on "+f.name, func(ctx context.Context) bool {
-			h, err := member.HashKV(ctx, f.client, last)
+			h, err := client.HashKV(ctx, f.client, revision)
 			if err == nil {
 				hashes[h.Hash] = append(hashes[h.Hash], f.name)
 			}
@@ -498,7 +507,6 @@ func (s *storm) check(watchers []*stormWatcher) {
 		})
 	}
 	require.Len(t, hashes, 1, "%v", hashes)
-	s.checkLeases()
 }
 
 // upTo is the number of events up to a revision.
