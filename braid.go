@@ -513,6 +513,9 @@ func (n *Node) ChangeMembers(ctx context.Context, changes ...Change) error {
 		return &RefusedError{What: "membership change", Reason: protocol.ReasonNoChange}
 	}
 	for i := range changes {
+		if changes[i].Format != 0 { // only the leader knows what all members can read
+			return &RefusedError{What: "membership change", Reason: protocol.ReasonInvalidChange}
+		}
 		if reason := changes[i].Check(); reason != protocol.ReasonNone {
 			return &RefusedError{What: "membership change", Reason: reason}
 		}

@@ -3,6 +3,7 @@ package braid
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/format"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/replica"
@@ -37,6 +38,9 @@ type Status struct {
 	Members []Member // as applied here
 	// Lineage tells this log from logs that were founded apart; 0: none is applied here yet, or the order is "keyed".
 	Lineage uint64
+	// Format is the format in which members write their logs and frames, as applied here. KnownFormat is the newest one
+	// that this program knows. The log gets a later format when all members know it.
+	Format, KnownFormat int
 
 	LogBytes      int64         // bytes of log on disk
 	Log           LogStats      // what the disk did
@@ -102,6 +106,7 @@ func (n *Node) Status() Status {
 		Begun:     s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Next),
 		Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,
+		Format: format.Of(s.Config.Format), KnownFormat: format.Newest(),
 		LogBytes: s.LogBytes, Log: logStats(&s.Log), Links: linkStats(&s.Links, s.Trips), PendingBytes: s.PendingBytes,
 		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk),
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved,

@@ -39,8 +39,8 @@ type Member = protocol.Member
 //	Kind   ChangeKind // AddVoter, AddLearner, RemoveMember or UpdateMember
 //	Member Member     // only its ID for RemoveMember
 //
-// Lineage and Profile are the cluster's own. Check returns why the change makes no sense in any cluster, Adds whether
-// it makes a member of one that may be none yet.
+// Lineage, Format and Profile are the cluster's own. Check returns why the change makes no sense in any cluster, Adds
+// whether it makes a member of one that may be none yet.
 type Change = protocol.Change
 
 // ChangeKind is a kind of membership change, for [Change].

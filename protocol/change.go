@@ -83,6 +83,7 @@ func (c *Config) apply(ch *Change) Reason {
 		if c.Lineage == 0 {
 			c.Lineage = ch.Lineage
 		}
+		c.Format = max(c.Format, ch.Format)
 		return ReasonNone
 	}
 	return ReasonChangeKind

@@ -22,7 +22,6 @@ type day struct {
 	t       *testing.T
 	flags   []serveFlags
 	members []*dayMember // in the order of flags; nil: it does not run
-	initial string
 	load    *steady
 }
 
@@ -34,14 +33,13 @@ type dayMember struct {
 	*invocation
 }
 
-// newDay starts the first members, and clients that may use all members which are ever there.
-func newDay(t *testing.T, first, all int) *day {
+// newDay starts the first members with these flags, and clients that may use all members which are ever there.
+func newDay(t *testing.T, first, all int, more ...string) *day {
 	t.Helper()
 	d := &day{t: t, flags: memberFlags(t, all), members: make([]*dayMember, all)}
-	d.initial = initialCluster(d.flags[:first])
 	for i := range first {
-		d.start(i, &dayMember{program: os.Args[0], args: []string{"--name", d.flags[i].name, "--initial-cluster", d.initial,
-			"--initial-advertise-peer-urls", "http://" + d.flags[i].peer}})
+		d.start(i, &dayMember{program: os.Args[0], args: append([]string{"--name", d.flags[i].name, "--initial-cluster",
+			initialCluster(d.flags[:first]), "--initial-advertise-peer-urls", "http://" + d.flags[i].peer}, more...)})
 	}
 	var endpoints []string
 	for i, f := range d.flags {
@@ -235,6 +233,7 @@ func (d *day) ends() {
 func TestADay(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
+	later := laterBuild(t)
 	d := newDay(t, 3, 5)
 	d.step("three members become five", false, func() {
 		d.add(3)
@@ -247,10 +246,14 @@ func TestADay(t *testing.T) {
 		d.remove(3)
 	})
 	for _, i := range d.present() {
-		d.step("upgrade of "+d.flags[i].name, false, func() { d.restart(i, os.Args[0]) })
+		d.step("upgrade of "+d.flags[i].name, false, func() { d.restart(i, later) })
 	}
 	for _, protocol := range []string{"niagara", "craft", "iss", "raft"} {
 		d.step("switch to "+protocol, false, func() { ok(t, "switch", protocol, "--json", "--endpoints", d.endpoints()) })
+	}
+	for _, i := range d.present() {
+		written, _ := d.formats(i)
+		require.Equal(t, laterFormat, written, d.flags[i].name)
 	}
 	d.ends()
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 )
 
-// TestARemovedMemberEnds: it sends its clients to others at once, ends by itself later, logs the reason, and does not run again, whatever the
-// launcher tries.
+// TestARemovedMemberEnds: it sends its clients to others at once, ends by itself later, logs the reason, and does not
+// run again, whatever the launcher tries.
 func TestARemovedMemberEnds(t *testing.T) {
 	t.Parallel()
 	c := up(t, dataDir(t), "--restart")

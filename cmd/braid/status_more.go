@@ -47,13 +47,13 @@ func printRates(w io.Writer, members []status.Member) {
 	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Rates != nil || m.Braid != "" }) {
 		return
 	}
-	fmt.Fprintln(w, "\nMEMBER\tVERSION\tPROTOCOL\tWRITES/S\tP99\tREADS/S\tP99\tFAILED/S"+
+	fmt.Fprintln(w, "\nMEMBER\tVERSION\tFORMAT\tPROTOCOL\tWRITES/S\tP99\tREADS/S\tP99\tFAILED/S"+
 		"\tSENT/S\tRECEIVED/S\tCPU\tMEMORY\tQUOTA")
 	for _, m := range members {
 		if m.ID == "" {
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t", orDash(m.Name), orDash(m.Braid), orDash(m.Protocol))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t", orDash(m.Name), orDash(m.Braid), formatText(m), orDash(m.Protocol))
 		if r := m.Rates; r != nil {
 			fmt.Fprintf(w, "%.1f\t%s\t%.1f\t%s\t%.1f\t%s\t%s\t%.2f\t%s\t", r.Writes, latency(r.WriteP99), r.Reads,
 				latency(r.ReadP99), r.Failed, status.Bytes(r.Sent), status.Bytes(r.Received), r.CPU,
@@ -68,6 +68,17 @@ func printRates(w io.Writer, members []status.Member) {
 		}
 		fmt.Fprintln(w, quota)
 	}
+}
+
+// formatText is the format in which a member writes, and the newest one that it knows if that is another.
+func formatText(m status.Member) string {
+	switch {
+	case m.Format == 0:
+		return "-"
+	case m.KnownFormat > m.Format:
+		return fmt.Sprintf("%d (knows %d)", m.Format, m.KnownFormat)
+	}
+	return fmt.Sprint(m.Format)
 }
 
 // latency is a time in milliseconds; 0: there is none.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/format"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/membertest"
 	"github.com/braidlog/braid/internal/order"
@@ -333,10 +334,11 @@ func TestAnEarlierProgramDoesNotOpenAMergedLog(t *testing.T) {
 	require.Equal(t, 3, begun)
 	id = enter()
 	require.Equal(t, formatMerged, id.Format)
-	id.Format = newestFormat + 1
+	id.Format = format.Newest() + 1
 	require.NoError(t, writeIdentity(fs, "d", id))
 	_, _, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
-	require.ErrorContains(t, err, "has format 9, this program knows 8")
+	require.ErrorContains(t, err, "was written in format 9 by a later version of braid, "+
+		"and this program knows formats up to 8: ")
 }
 
 // TestAnEarlierProgramDoesNotOpenALogThatHasGrown: it would apply the first instance alone. That is durable before the

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/format"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/vfs"
@@ -77,6 +78,8 @@ type Owner struct {
 	Join  bool
 	// Founders is a digest of the members with which a new cluster is founded (cluster.Founders); 0: none is.
 	Founders uint64
+	// Newest is the newest format that the program knows; 0: [format.Newest].
+	Newest int
 	// Guess returns a guess for a directory that does not record the kind; nil: any kind is accepted.
 	Guess func() member.KindGuess
 }
@@ -110,8 +113,10 @@ const (
 	// formatSealed: the log has an entry that seals it, or had one. Earlier programs would ignore that entry, and apply
 	// what stands behind it.
 	formatSealed = 8
-	newestFormat = formatSealed
 )
+
+// Later formats are those of the whole log, from format.First on: see Opened.RecordFormat.
+var _ = [1]int{}[formatSealed-format.First]
 
 // Enter locks the directory for this process, checks that it belongs to this member, and begins
 // a new incarnation durably. chance draws the incarnation's mark, and the log identity of a directory that has none.
@@ -153,6 +158,9 @@ func Check(fs vfs.FS, dir string, who Owner) error {
 // The result includes what the first incarnation sets. Nothing is written.
 func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 	if id, err = readIdentity(fs, dir, who.Cluster, who.Member); err != nil {
+		return id, err
+	}
+	if err := id.checkFormat(dir, who.Newest); err != nil {
 		return id, err
 	}
 	if id.Forgot != nil {
@@ -296,6 +304,17 @@ func Grow(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) error {
 	return writeIdentity(fs, dir, id)
 }
 
+// RecordFormat makes durable that the directory may have a format. From then on a program that does not know it does
+// not open the directory.
+func RecordFormat(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, to int) error {
+	id, err := readIdentity(fs, dir, cluster, self)
+	if err != nil || id.Format >= to {
+		return err
+	}
+	id.Format = to
+	return writeIdentity(fs, dir, id)
+}
+
 // RecordSeal makes durable that the log may have a seal. From then on an earlier program does not open the directory.
 func RecordSeal(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) error {
 	id, err := readIdentity(fs, dir, cluster, self)
@@ -310,12 +329,11 @@ func readIdentity(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID)
 	if id, err = parseIdentity(fs, dir); errors.Is(err, os.ErrNotExist) {
 		return identity{Format: formatSingle, Cluster: cluster, Member: self, Lineages: true}, nil
 	}
-	if err == nil {
-		err = id.checkFormat(dir)
-	}
 	switch {
 	case err != nil:
 		return id, err
+	case id.Format < formatBare:
+		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("%s is damaged: format %d", identityFile, id.Format)}
 	case id.Cluster != cluster:
 		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("belongs to cluster %x, not to %x", id.Cluster, cluster)}
 	case id.Member != self:
@@ -336,12 +354,14 @@ func parseIdentity(fs vfs.FS, dir string) (id identity, err error) {
 	return id, nil
 }
 
-func (id *identity) checkFormat(dir string) error {
-	if id.Format < formatBare || id.Format > newestFormat {
-		return &member.DirError{Dir: dir,
-			Detail: fmt.Sprintf("has format %d, this program knows %d and earlier ones", id.Format, newestFormat)}
+// checkFormat refuses a directory in which a program has written that knows more formats; newest 0: [format.Newest].
+func (id *identity) checkFormat(dir string, newest int) error {
+	if newest = cmp.Or(newest, format.Newest()); id.Format <= newest {
+		return nil
 	}
-	return nil
+	return &member.DirError{Dir: dir, Detail: fmt.Sprintf("was written in format %d by a later version of braid, "+
+		"and this program knows formats up to %d: start that version again. There is no way back to an earlier one in "+
+		"this directory", id.Format, newest)}
 }
 
 func writeIdentity(fs vfs.FS, dir string, id identity) error {

@@ -31,7 +31,7 @@ func Inspect(fs vfs.FS, dir string, guess func() member.KindGuess) (t Recorded, 
 	case err != nil && !errors.As(err, new(*member.DirError)):
 		return t, &member.DirError{Dir: dir, Detail: "is not a member's: " + err.Error()}
 	case err == nil:
-		err = id.checkFormat(dir)
+		err = id.checkFormat(dir, 0)
 	}
 	if err != nil {
 		return t, err

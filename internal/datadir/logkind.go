@@ -56,7 +56,7 @@ func BornAs(fs vfs.FS, dir string, flags member.LogKind, g member.KindGuess, unn
 		return b, nil
 	}
 	if err == nil {
-		err = id.checkFormat(dir)
+		err = id.checkFormat(dir, 0)
 	}
 	switch {
 	case err != nil || id.Kind.IsZero():

@@ -54,6 +54,8 @@ type Config struct {
 	// Kind is the kind of the log; zero: it is not compared. Guess is for a directory that does not record it.
 	Kind  member.LogKind
 	Guess func() member.KindGuess
+	// Newest is the newest format that the program knows; 0: [format.Newest].
+	Newest int
 	// LogSegment and BodySegment are the sizes of these files in bytes.
 	LogSegment, BodySegment int64
 }
@@ -85,6 +87,7 @@ type Opened struct {
 	mu     sync.Mutex // held while identity, register and ballast are replaced
 	grown  bool       // it is durable that the log may have several instances, see Grow
 	sealed bool       // it is durable that the log may have a seal
+	format int        // the one that is durable; 0: not known
 }
 
 // The subdirectories of a directory.
@@ -96,7 +99,8 @@ const (
 
 func (c *Config) owner() Owner {
 	who := Owner{Cluster: c.Cluster, Member: c.Self, Epochs: c.Epochs, Quorums: c.Quorums, Kind: c.Kind, Guess: c.Guess,
-		Join: c.Join, Sealed: c.Sealed, Profile: c.Profiled || len(c.Members) > 0 && c.Profile.Version > 0}
+		Join: c.Join, Sealed: c.Sealed, Newest: c.Newest,
+		Profile: c.Profiled || len(c.Members) > 0 && c.Profile.Version > 0}
 	if len(c.Members) > 0 {
 		who.Founders = cluster.Founders(c.Members)
 	}
@@ -157,7 +161,7 @@ func (o *Opened) read(c *Config, birth string) (err error) {
 	}
 	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity,
 		Cover: lifecycle.CoverOf(&o.Meta, c.Cells), BeforeCells: o.recordCells, BeforeGrowth: o.Grow,
-		BeforeSeal: o.recordSeal, SegmentBytes: c.LogSegment}
+		BeforeSeal: o.recordSeal, SegmentBytes: c.LogSegment, Newest: c.Newest, Format: id.Format}
 	if o.Log, err = wal.Open(log); err != nil {
 		return err
 	}
@@ -344,12 +348,31 @@ func (o *Opened) recordSeal() error {
 	return err
 }
 
+// RecordFormat makes durable that the directory may have a format, before anything is written in it. On a full disk the
+// ballast makes space for it.
+func (o *Opened) RecordFormat(to int) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if to <= o.format {
+		return nil
+	}
+	c := &o.config
+	err := withBallast(c.FS, c.Dir, func() error { return RecordFormat(c.FS, c.Dir, c.Cluster, c.Self, to) })
+	if err == nil {
+		o.format = to
+	}
+	return err
+}
+
 // beforeSnapshot records what earlier versions must not open.
 func (o *Opened) beforeSnapshot(m *member.Meta) error {
 	if m.Config.Profile.Sealed() {
 		if err := o.recordSeal(); err != nil {
 			return err
 		}
+	}
+	if err := o.RecordFormat(m.Config.Format); err != nil {
+		return err
 	}
 	if m.Cursor.Merged() {
 		return o.Grow()

@@ -32,6 +32,7 @@ const (
 	MutantTrimByApplied     mutant.Name = "code-trim-by-applied"
 	MutantReshapeUnchecked  mutant.Name = "weave-reshape-unchecked"
 	MutantGrowUnproven      mutant.Name = "weave-grow-unproven"
+	MutantRaiseUnproven     mutant.Name = "format-raise-unproven"
 	MutantSweepReferenced   mutant.Name = "code-sweep-referenced"
 	MutantRestoreRow        mutant.Name = "code-restore-row"
 	MutantNoGuests          mutant.Name = "no-guests"
@@ -127,6 +128,8 @@ var Mutants = [...]mutant.Info{
 	{Name: MutantGrowUnproven, Where: "Execution",
 		Does: "a log of one instance gets others before it has a profile, so members may not know what that means",
 		In:   mutant.Cluster{Instances: 1}},
+	{Name: MutantRaiseUnproven, Where: "Handshakes",
+		Does: "the leader raises the format of the log to the one that it knows, whatever others know"},
 	{Name: MutantSweepReferenced, Where: "Kept",
 		Does: "a body is given up with its entry, although the state refers to it", In: codedFive},
 	{Name: MutantRestoreRow, Where: "Bodies", Does: "a whole copy that is damaged is restored as a row", In: codedFive},

@@ -26,6 +26,7 @@ type links interface {
 	Forget(streams ...uint32)
 	Probe(ctx context.Context, id uint64, addrs []string) error
 	SetNet(netspec.Spec)
+	WriteFormat(to int)
 	Stats() transport.Stats
 	Close() error
 }

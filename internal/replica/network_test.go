@@ -196,6 +196,8 @@ func (l *memLinks) SendSnapshot(ctx context.Context, to uint64, meta []byte, bod
 
 func (l *memLinks) Drop(uint64) {}
 
+func (l *memLinks) WriteFormat(int) {}
+
 func (l *memLinks) Probe(context.Context, uint64, []string) error { return nil }
 
 func (l *memLinks) Open(uint32)      {}

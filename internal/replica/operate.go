@@ -160,9 +160,9 @@ func (r *Replica) execute(ctx context.Context, op cluster.Operation) error {
 	defer pause.Stop()
 	for {
 		var step cluster.ExecutionStep
-		up, versions := r.linked()
+		up, shown := r.linked()
 		r.readView(func(v *cluster.MemberView) {
-			v.Up, v.Version = up, versions
+			v.Up, v.Version = up, shown.Version
 			step = e.Next(v)
 		})
 		r.input(step.Tell)
@@ -215,10 +215,13 @@ func (r *Replica) HandOver(ctx context.Context) {
 	}
 }
 
-// linked returns functions that say whether the link to a member is up now, and what it shows of the member's version.
-func (r *Replica) linked() (up func(protocol.MemberID) bool, versions func(protocol.MemberID) cluster.Version) {
-	shown := map[protocol.MemberID]cluster.Version{}
+// linked returns a function that says whether the link to a member is up now, and what links show of versions.
+func (r *Replica) linked() (up func(protocol.MemberID) bool, all cluster.Shown) {
+	shown, formats := map[protocol.MemberID]cluster.Version{}, map[protocol.MemberID]int{}
 	for _, p := range r.links.Stats().Peers {
+		if p.Connected {
+			formats[protocol.MemberID(p.ID)] = p.Format
+		}
 		switch {
 		case p.Connected && p.Seals:
 			shown[protocol.MemberID(p.ID)] = cluster.VersionSwitches
@@ -228,8 +231,9 @@ func (r *Replica) linked() (up func(protocol.MemberID) bool, versions func(proto
 			shown[protocol.MemberID(p.ID)] = cluster.VersionEarlier
 		}
 	}
-	versions = func(id protocol.MemberID) cluster.Version { return shown[id] }
-	return func(id protocol.MemberID) bool { return shown[id] != cluster.VersionUnknown }, versions
+	all.Version = func(id protocol.MemberID) cluster.Version { return shown[id] }
+	all.Format = func(id protocol.MemberID) int { return formats[id] }
+	return func(id protocol.MemberID) bool { return shown[id] != cluster.VersionUnknown }, all
 }
 
 // pauses is for pause.

@@ -27,13 +27,16 @@ type acquaintances struct {
 // unnamed lists the changes that name in the membership whose log each member has, or that give the log its first
 // profile.
 func (a *acquaintances) unnamed(st *protocol.Status) []protocol.Change {
-	var versions func(protocol.MemberID) cluster.Version
-	if st.Config.Profile.Version == 0 {
-		_, versions = a.r.linked()
+	var shown cluster.Shown
+	a.mu.Lock()
+	raise := a.handshakes.MayRaise(&st.Config)
+	a.mu.Unlock()
+	if st.Config.Profile.Version == 0 || raise {
+		_, shown = a.r.linked()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.handshakes.Publish(st, time.Now().UnixMilli(), versions)
+	return a.handshakes.Publish(st, time.Now().UnixMilli(), shown)
 }
 
 // begin begins to wait for what other members say of this one.
@@ -70,6 +73,13 @@ func (w handshakeWorld) Adopt(state string) error {
 }
 
 func (w handshakeWorld) RecordBirth(state string) error { return w.r.dir.RecordBirth(state) }
+
+func (w handshakeWorld) RecordFormat(to int) error { return w.r.dir.RecordFormat(to) }
+
+func (w handshakeWorld) WriteFormat(to int) {
+	w.r.log.Info("the log has a format that earlier versions do not know", "format", to)
+	w.r.dir.Log.WriteFormat(to)
+}
 
 func (w handshakeWorld) Fail(err error) { w.r.fail(err) }
 
@@ -183,12 +193,28 @@ func (a *acquaintances) descends(lineage uint64) {
 // it. grown: see cluster.Handshakes.Learn.
 func (a *acquaintances) learn(linked, applied *protocol.Config, grown bool) {
 	a.mu.Lock()
+	before := a.handshakes.Format()
 	strangers := a.handshakes.Learn(linked, applied, grown)
+	format := a.handshakes.Format()
 	a.mu.Unlock()
+	if format > before && a.r.links != nil {
+		writeFormat(a.r.links, format)
+	}
 	for _, id := range strangers {
 		a.r.log.Warn("member is not the one that the cluster knows, its links end", "member", id)
 		if a.r.links != nil {
 			a.r.links.Drop(uint64(id))
+		}
+	}
+}
+
+// writeFormat makes frames have a format. It ends links with members that do not know it: they knew it when it was
+// decided, and went back to an earlier version since.
+func writeFormat(l links, to int) {
+	l.WriteFormat(to)
+	for _, p := range l.Stats().Peers {
+		if p.Connected && p.Format < to {
+			l.Drop(p.ID)
 		}
 	}
 }

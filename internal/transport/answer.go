@@ -34,6 +34,7 @@ func (t *Transport) answerRequests(in *inbound) error {
 		t: t, in: in, q: newQueue(t.opt.QueueBytes, t.opt.TLS != nil), running: map[uint32]context.CancelFunc{},
 		count: semaphore.NewWeighted(int64(t.opt.MaxRequests)), bytes: semaphore.NewWeighted(int64(t.opt.QueueBytes)),
 	}
+	a.q.format = func() byte { return t.frameFormatTo(in.key.from) }
 	defer a.done.Wait()
 	cut := func() bool {
 		p := t.peer(in.key.from)
@@ -51,7 +52,7 @@ func (t *Transport) answerRequests(in *inbound) error {
 }
 
 func (a *answerer) read() error {
-	r := newReader(a.in.ctx, a.in.conn, a.t.opt.MaxFrameBytes, a.t.timing.idle, a.in.counted)
+	r := a.t.newReader(a.in.ctx, a.in.conn, a.t.opt.MaxFrameBytes, a.in.counted)
 	for {
 		h, b, err := r.frame()
 		switch {

@@ -26,18 +26,13 @@ const (
 	flagLearns = 8
 )
 
-func flags(joins, learns bool, v features, k originFields) (f byte) {
+func flags(joins, learns bool, v features, k originFields) byte {
+	f := v.flags(k.formats)
 	if joins {
 		f |= flagJoins
 	}
 	if learns {
 		f |= flagLearns
-	}
-	if v.tunes {
-		f |= flagTunes
-	}
-	if v.seals {
-		f |= flagSeals
 	}
 	if k.lineages {
 		f |= flagLineages
@@ -45,7 +40,7 @@ func flags(joins, learns bool, v features, k originFields) (f byte) {
 	if k.founders {
 		f |= flagFounders
 	}
-	return f | v.state<<stateShift
+	return f
 }
 
 // birth returns what this member knows of the birth now.

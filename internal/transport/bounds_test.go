@@ -46,7 +46,8 @@ func TestAHeaderTakesNoMemory(t *testing.T) {
 	}
 	before := allocated()
 	for stream, conn := range conns {
-		if _, err := conn.Write(appendHeader(nil, header{kindFrame, uint32(stream), limit})); err != nil {
+		h := header{kind: kindFrame, stream: uint32(stream), length: limit}
+		if _, err := conn.Write(appendHeader(nil, h)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -33,8 +33,9 @@
 //
 // transport.go (the interface), peer.go, sender.go and queue.go (the send path), accept.go and reader.go (the receive
 // path), dial.go and handshakeout.go (the dialer's side of a connection), handshakein.go (the listening side's),
-// identity.go (who a member is), hello.go, features.go, birth.go, lineage.go and frame.go (the formats), request.go and
-// answer.go, snapshot.go and snapshotin.go, then emulate.go, shape.go and package netspec.
+// identity.go (who a member is), hello.go, features.go, birth.go, lineage.go and frame.go (the bytes), format.go (which
+// formats members know), request.go and answer.go, snapshot.go and snapshotin.go, then emulate.go, shape.go and package
+// netspec.
 //
-// May import: internal/sys.
+// May import: internal/format, internal/sys.
 package transport

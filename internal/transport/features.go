@@ -9,6 +9,8 @@ type features struct {
 }
 
 const (
+	// flagTunes alone shows that profiles are known. Each version that knows seals knows them too, so with flagSeals it
+	// shows that the version does not send its Format: see originFields.
 	flagTunes = 16
 	flagSeals = 32
 	// The state's version is in the highest bits.
@@ -21,5 +23,17 @@ func ownFeatures(state uint8) features {
 }
 
 func featuresOf(flags byte) features {
-	return features{tunes: flags&flagTunes != 0, seals: flags&flagSeals != 0, state: flags >> stateShift}
+	tunes, seals := flags&flagTunes != 0, flags&flagSeals != 0
+	return features{tunes: tunes || seals, seals: seals, state: flags >> stateShift}
+}
+
+// flags are those of features. formats: the side sends its Format.
+func (v features) flags(formats bool) (f byte) {
+	if v.tunes && !(v.seals && formats) {
+		f |= flagTunes
+	}
+	if v.seals {
+		f |= flagSeals
+	}
+	return f | v.state<<stateShift
 }

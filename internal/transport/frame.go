@@ -10,7 +10,7 @@ import (
 //
 //	magic   2  0xb4 0x1d
 //	kind    1
-//	flags   1  zero
+//	format  1  how far the format is above the first one (package format): 0, until there is a later one
 //	stream  4  frames: the stream; requests and answers: the call's number
 //	length  4  of the body
 //	sum     4  CRC-32C of the twelve bytes before
@@ -46,11 +46,12 @@ type header struct {
 	kind   frameKind
 	stream uint32
 	length uint32
+	format byte
 }
 
 func appendHeader(b []byte, h header) []byte {
 	at := len(b)
-	b = append(b, magic0, magic1, byte(h.kind), 0)
+	b = append(b, magic0, magic1, byte(h.kind), h.format)
 	b = binary.LittleEndian.AppendUint32(b, h.stream)
 	b = binary.LittleEndian.AppendUint32(b, h.length)
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[at:], castagnoli))
@@ -65,9 +66,9 @@ func parseHeader(b []byte, limit int) (header, error) {
 	if sum := crc32.Checksum(b[:12], castagnoli); sum != binary.LittleEndian.Uint32(b[12:]) {
 		return header{}, &FrameError{fmt.Sprintf("checksum of the header % x is wrong", b[:headerSize])}
 	}
-	h := header{frameKind(b[2]), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])}
-	if h.kind == 0 || h.kind > kindLast || b[3] != 0 {
-		return header{}, &FrameError{fmt.Sprintf("unknown kind %d, flags %#x", b[2], b[3])}
+	h := header{frameKind(b[2]), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:]), b[3]}
+	if h.kind == 0 || h.kind > kindLast {
+		return header{}, &FrameError{fmt.Sprintf("unknown kind %d", b[2])}
 	}
 	if int64(h.length) > int64(limit) {
 		return header{}, &FrameError{fmt.Sprintf("body of %d bytes, the limit is %d", h.length, limit)}

@@ -261,11 +261,12 @@ func TestStrangers(t *testing.T) {
 		{"half a handshake, closed", "half a handshake", hi[:20], false},
 		{"wrong version", ReasonVersion.String(), bad(func(b []byte) { b[4] = 99 }), true},
 		{"flipped bit", "wrong checksum", bad(func(b []byte) { b[30] ^= 1 }), true},
-		{"half a frame", "nothing came for", append(frame(header{kindFrame, 9, 100}), "half"...), true},
-		{"half a frame, closed", "unexpected EOF", append(frame(header{kindFrame, 9, 100}), "half"...), false},
-		{"oversized frame", "the limit is", frame(header{kindFrame, 9, 1 << 31}), true},
-		{"frame of another stream", "on the connection of stream 9", frame(header{kindFrame, 8, 0}), true},
-		{"frame of no kind", "unknown kind", frame(header{77, 9, 0}), true},
+		{"half a frame", "nothing came for", append(frame(header{kind: kindFrame, stream: 9, length: 100}), "half"...), true},
+		{"half a frame, closed", "unexpected EOF",
+			append(frame(header{kind: kindFrame, stream: 9, length: 100}), "half"...), false},
+		{"oversized frame", "the limit is", frame(header{kind: kindFrame, stream: 9, length: 1 << 31}), true},
+		{"frame of another stream", "on the connection of stream 9", frame(header{kind: kindFrame, stream: 8}), true},
+		{"frame of no kind", "unknown kind", frame(header{kind: 77, stream: 9}), true},
 		{"garbage after the handshake", "begins with", append(bytes.Clone(hi), bytes.Repeat([]byte("garbage!"), 9)...), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -357,7 +358,8 @@ func TestSecondConnectionReplacesFirst(t *testing.T) {
 	if r, ok := decodeReply(b); !ok || r.reason != ReasonReplaced {
 		t.Errorf("the first was told %+v", r)
 	}
-	if _, err := second.Write(append(appendHeader(nil, header{kindFrame, 9, 2}), "ok"...)); err != nil {
+	head := appendHeader(nil, header{kind: kindFrame, stream: 9, length: 2})
+	if _, err := second.Write(append(head, "ok"...)); err != nil {
 		t.Fatal(err)
 	}
 	if f := get(t, a.frames, "frame"); string(f.frame) != "ok" {
@@ -366,7 +368,7 @@ func TestSecondConnectionReplacesFirst(t *testing.T) {
 }
 
 func TestDecodersRefuseGarbage(t *testing.T) {
-	h := header{kindAnswer, 77, 1234}
+	h := header{kind: kindAnswer, stream: 77, length: 1234}
 	good := appendHeader(nil, h)
 	if got, err := parseHeader(good, 1234); err != nil || got != h {
 		t.Fatalf("got %+v, %v", got, err)

@@ -98,6 +98,11 @@ func (t *Transport) judge(conn net.Conn, h *hello, own *told) error {
 	if d := t.differ(own, h.text, h.joins, h.learns, h.features); d != "" {
 		return refused(ReasonSettings, d)
 	}
+	if !h.origin.formats { // others say with their last byte which ones they know
+		if err := t.checkFormat(h.from, conn, own.Format, Format{}); err != nil {
+			return err
+		}
+	}
 	reason := t.admission(h.from)
 	if reason != 0 && reason != ReasonLineage {
 		return refused(reason, "")

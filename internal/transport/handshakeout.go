@@ -36,6 +36,9 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 	if err := t.refuseUnrelated(h.to, conn, from); err != nil {
 		return err
 	}
+	if err := t.acceptFormat(h.to, conn, h.own.Format, from); err != nil {
+		return err
+	}
 	if err := t.verify(h.to, r.who, r.expects); err != nil {
 		t.identityRefused(h.to, r.who, r.expects)
 		return refusal(conn, h, ReasonIdentity, err.Error())
@@ -47,6 +50,7 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 		return err
 	}
 	t.noteFeatures(h.to, r.features)
+	t.noteFormat(h.to, from.is.Newest)
 	if known {
 		if err := t.saveBirth(h.to, birth); err != nil {
 			return err

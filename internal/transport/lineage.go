@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// Each side of a handshake sends the origin of its log: the listening side after its reply, the dialer with its last
-// byte. It does so only to a side whose flags show that it supports lineages, or founders, so links with earlier
-// versions stay as they were. The side that finds another log refuses, and both learn the two origins. Who a member
-// with another log expects this one to be means nothing, so lineages are compared first, if both are known.
+// Each side of a handshake sends the origin of its log, and its Format: the listening side after its reply, the dialer
+// with its last byte. It does so only to a side whose flags show that it supports lineages, founders, or formats, so
+// links with earlier versions stay as they were. The side that finds another log refuses, and both learn the two
+// origins. Who a member with another log expects this one to be means nothing, so lineages are compared first, if both
+// are known.
 
 // lineageSize is the length in bytes of a lineage, and of a digest of founders.
 const lineageSize = 8
@@ -25,18 +26,19 @@ const (
 	flagFounders = 4
 )
 
-// originFields are the fields of a log's origin that a side supports. It sends them to a side that supports them, too.
-type originFields struct{ lineages, founders bool }
+// originFields are the fields behind a reply and an agreement that a side supports. It sends them to a side that
+// supports them, too.
+type originFields struct{ lineages, founders, formats bool }
 
 // originFieldsOf decodes flags.
 func originFieldsOf(flags byte) originFields {
 	lineages := flags&flagLineages != 0
-	return originFields{lineages, lineages && flags&flagFounders != 0}
+	return originFields{lineages, lineages && flags&flagFounders != 0, flags&(flagSeals|flagTunes) == flagSeals}
 }
 
 // both returns the fields that both of two sides support.
 func (k originFields) both(o originFields) originFields {
-	return originFields{k.lineages && o.lineages, k.founders && o.founders}
+	return originFields{k.lineages && o.lineages, k.founders && o.founders, k.formats && o.formats}
 }
 
 // size is the length of the fields in bytes.
@@ -47,7 +49,18 @@ func (k originFields) size() (n int) {
 	if k.founders {
 		n += lineageSize
 	}
+	if k.formats {
+		n += formatSize
+	}
 	return n
+}
+
+// format reads the last field: the first format if it is not there.
+func (k originFields) format(b []byte) Format {
+	if !k.formats {
+		return Format{}.orFirst()
+	}
+	return decodeFormat(b[k.size()-formatSize:])
 }
 
 // decode reads the fields: a lineage, and a digest of founders, each 0 if it is not known.
@@ -67,7 +80,7 @@ const unrelated = 0x15
 // originFields returns the fields that this side supports.
 func (t *Transport) originFields() originFields {
 	knows := t.opt.Lineage != nil && t.opt.CheckOrigin != nil
-	return originFields{knows, knows}
+	return originFields{knows, knows, true}
 }
 
 // appendOrigin appends the fields of this side's origin, as they are now.
@@ -77,6 +90,9 @@ func (t *Transport) appendOrigin(b []byte, k originFields) []byte {
 	}
 	if k.founders {
 		b = binary.LittleEndian.AppendUint64(b, t.opt.Founders)
+	}
+	if k.formats {
+		b = t.ownFormat().append(b)
 	}
 	return b
 }
@@ -94,6 +110,7 @@ func (t *Transport) checkOrigin(id uint64, conn net.Conn, lineage, founders uint
 type peerOrigin struct {
 	originFields
 	lineage, founders uint64
+	is                Format
 }
 
 // readOrigin is the dialer's: it reads the origin that the listening side sent.
@@ -104,6 +121,7 @@ func (t *Transport) readOrigin(r *reply, conn net.Conn) (o peerOrigin, err error
 	}
 	o.originFields = r.origin
 	o.lineage, o.founders = r.origin.decode(b)
+	o.is = r.origin.format(b)
 	return o, nil
 }
 
@@ -114,6 +132,15 @@ func (t *Transport) refuseUnrelated(id uint64, conn net.Conn, o peerOrigin) erro
 		return nil
 	}
 	return t.checkOrRefuse(id, conn, o)
+}
+
+// acceptFormat is the dialer's: it decides about the format of the listening side. If it refuses, it sends its own.
+func (t *Transport) acceptFormat(id uint64, conn net.Conn, own Format, o peerOrigin) error {
+	err := t.checkFormat(id, conn, own, o.is)
+	if err != nil && o.formats {
+		conn.Write(t.appendOrigin([]byte{unrelated}, o.originFields)) // best effort: there is no link either way
+	}
+	return err
 }
 
 // acceptOrigin is the dialer's: it decides about the origin that the listening side sent. If it refuses, it sends
@@ -189,10 +216,15 @@ func (t *Transport) readAgreement(conn net.Conn, h *hello, r *reply) error {
 	if _, err := io.ReadFull(conn, last); err != nil {
 		return fmt.Errorf("member %x at %s did not agree to the link: %w", h.from, conn.RemoteAddr(), err)
 	}
-	if last[0] != agreed && (last[0] != unrelated || !r.origin.lineages) {
+	if last[0] != agreed && (last[0] != unrelated || r.origin == originFields{}) {
 		return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: ReasonGarbage,
 			Detail: "wrong last word"}
 	}
+	own, there := t.ownFormat(), r.origin.format(last[1:])
+	if err := t.checkFormat(h.from, conn, own, there); err != nil {
+		return err
+	}
+	t.noteFormat(h.from, there.Newest)
 	if !r.origin.lineages {
 		return nil
 	}

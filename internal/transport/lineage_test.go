@@ -88,7 +88,7 @@ func TestAVersionWithoutFoundersIsTheSame(t *testing.T) {
 		t.Fatalf("answer %+v, lineage %x", r, b[replySize:])
 	}
 	word := binary.LittleEndian.AppendUint64([]byte{agreed}, 5)
-	if _, err := conn.Write(append(appendHeader(word, header{kindFrame, 0, 5}), "hello"...)); err != nil {
+	if _, err := conn.Write(append(appendHeader(word, header{kind: kindFrame, length: 5}), "hello"...)); err != nil {
 		t.Fatal(err)
 	}
 	if got := get(t, told, "an origin"); got != (origin{5, 0}) {

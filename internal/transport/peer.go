@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/braidlog/braid/internal/format"
 )
 
 // peer is the way to one member.
@@ -20,8 +22,9 @@ type peer struct {
 	state   linkState
 	calls   caller
 	fault   atomic.Pointer[LinkFault]
-	tunes   atomic.Bool // its version knows profiles, as its last handshake showed
-	seals   atomic.Bool // its version knows seals
+	tunes   atomic.Bool  // its version knows profiles, as its last handshake showed
+	seals   atomic.Bool  // its version knows seals
+	newest  atomic.Int32 // the newest format that it knows, as its last handshake showed
 	addrs   atomic.Pointer[[]string]
 	binds   atomic.Pointer[[]string]
 
@@ -34,6 +37,7 @@ func newPeer(t *Transport, p Peer) *peer {
 	n := &peer{t: t, id: p.ID, counted: t.newCounters()}
 	n.ctx, n.cancel = context.WithCancelCause(t.ctx)
 	n.state = linkState{peer: n, since: time.Now()}
+	n.newest.Store(format.First)
 	n.calls.peer = n
 	n.senders.Store(&map[uint32]*sender{})
 	n.place(p)
@@ -118,6 +122,13 @@ func (t *Transport) noteFeatures(id uint64, f features) {
 	if p := t.peer(id); p != nil {
 		p.tunes.Store(f.tunes)
 		p.seals.Store(f.seals)
+	}
+}
+
+// noteFormat notes the newest format that a member knows.
+func (t *Transport) noteFormat(id uint64, newest int) {
+	if p := t.peer(id); p != nil {
+		p.newest.Store(int32(newest))
 	}
 }
 
@@ -277,6 +288,7 @@ func (l *linkState) describe(s *PeerStats) {
 		s.LastError = l.last.Error()
 	}
 	s.Connected, s.Since, s.Tunes, s.Seals = l.up, l.since, l.peer.tunes.Load(), l.peer.seals.Load()
+	s.Format = int(l.peer.newest.Load())
 	s.Breaks, s.Failures = l.breaks, l.failures
 }
 

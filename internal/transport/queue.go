@@ -81,6 +81,7 @@ func (g *outFrames) reset() {
 type queue struct {
 	limit  int // bytes
 	inline int
+	format func() byte   // of frames; nil: 0
 	wake   chan struct{} // holds a token when there is something to write
 
 	mu      sync.Mutex
@@ -109,7 +110,11 @@ func (q *queue) put(kind frameKind, stream uint32, parts ...[]byte) bool {
 		q.mu.Unlock()
 		return false
 	}
-	q.next.add(header{kind, stream, uint32(n)}, parts, q.inline)
+	h := header{kind: kind, stream: stream, length: uint32(n)}
+	if q.format != nil {
+		h.format = q.format()
+	}
+	q.next.add(h, parts, q.inline)
 	q.size += headerSize + n
 	poke := q.waiting
 	q.waiting = false

@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/braidlog/braid/internal/format"
 )
 
 const (
@@ -24,6 +26,7 @@ type reader struct {
 	ctx     context.Context // ends waiting for other frames of the member
 	conn    net.Conn
 	limit   int           // of a body
+	known   byte          // the newest format of frames that is known here, as in a header
 	idle    time.Duration // without a byte
 	until   time.Time     // the deadline that is set
 	counted *counters
@@ -33,6 +36,13 @@ type reader struct {
 
 func newReader(ctx context.Context, conn net.Conn, limit int, idle time.Duration, c *counters) *reader {
 	return &reader{ctx: ctx, conn: conn, limit: limit, idle: idle, counted: c, buf: make([]byte, readBuffer)}
+}
+
+// newReader reads frames in the formats that this member knows.
+func (t *Transport) newReader(ctx context.Context, conn net.Conn, limit int, c *counters) *reader {
+	r := newReader(ctx, conn, limit, t.timing.idle, c)
+	r.known = byte(format.Above(t.ownFormat().Newest))
+	return r
 }
 
 // read reads something, under the idle deadline.
@@ -71,6 +81,9 @@ func (r *reader) header() (header, error) {
 		r.w += n
 	}
 	h, err := parseHeader(r.buf[r.r:r.r+headerSize], r.limit)
+	if err == nil && h.format > r.known {
+		err = &FrameError{fmt.Sprintf("format %d, which this member does not know", format.First+int(h.format))}
+	}
 	r.r += headerSize
 	if r.r == r.w {
 		r.r, r.w = 0, 0
@@ -162,7 +175,7 @@ func (r *reader) fill() error {
 
 // readFrames hands a stream's frames to the handler, in order.
 func (t *Transport) readFrames(in *inbound) error {
-	r := newReader(in.ctx, in.conn, t.opt.MaxFrameBytes, t.timing.idle, in.counted)
+	r := t.newReader(in.ctx, in.conn, t.opt.MaxFrameBytes, in.counted)
 	for {
 		h, b, err := r.frame()
 		if err == nil && (h.kind != kindFrame || h.stream != in.key.stream) {

@@ -44,7 +44,7 @@ func TestReaderAcceptsAnyPieces(t *testing.T) {
 			}
 			body := noise(random.IntN(300))
 			bodies = append(bodies, body)
-			stream = appendHeader(stream, header{kindFrame, 5, uint32(len(body))})
+			stream = appendHeader(stream, header{kind: kindFrame, stream: 5, length: uint32(len(body))})
 			stream = append(stream, body...)
 			ends[len(stream)] = true
 		}
@@ -72,9 +72,9 @@ func TestReaderAcceptsAnyPieces(t *testing.T) {
 
 // FuzzReader: no input makes a reader crash, or allocate more than its limit at once.
 func FuzzReader(f *testing.F) {
-	f.Add(append(appendHeader(nil, header{kindFrame, 1, 3}), "abc"...))
-	f.Add(appendHeader(nil, header{kindFrame, 1, 1 << 31}))
-	f.Add(appendHeader(nil, header{kindPing, 0, 1}))
+	f.Add(append(appendHeader(nil, header{kind: kindFrame, stream: 1, length: 3}), "abc"...))
+	f.Add(appendHeader(nil, header{kind: kindFrame, stream: 1, length: 1 << 31}))
+	f.Add(appendHeader(nil, header{kind: kindPing, stream: 0, length: 1}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := newReader(context.Background(), &scripted{data: data, sizes: rand.New(rand.NewPCG(1, 1))}, 1000, time.Minute,
 			&counters{total: &totals{}})

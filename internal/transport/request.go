@@ -166,6 +166,7 @@ type answer struct {
 func newCallConn(p *peer, conn net.Conn) *callConn {
 	c := &callConn{peer: p, conn: conn, calls: map[uint32]chan<- answer{}}
 	c.q = newQueue(math.MaxInt, p.t.opt.TLS != nil) // caller bounds what comes here
+	c.q.format = p.frameFormat
 	c.ctx, c.end = context.WithCancelCause(p.ctx)
 	return c
 }
@@ -196,7 +197,7 @@ func (c *callConn) run() {
 
 func (c *callConn) readAnswers() error {
 	t := c.peer.t
-	r := newReader(c.ctx, c.conn, t.opt.MaxFrameBytes, t.timing.idle, c.peer.counted)
+	r := t.newReader(c.ctx, c.conn, t.opt.MaxFrameBytes, c.peer.counted)
 	for {
 		h, b, err := r.frame()
 		switch {

@@ -27,6 +27,8 @@ type Told struct {
 	// Tunable reports whether a profile can change a setting; nil: none can be changed. A setting that is not known
 	// here cannot.
 	Tunable func(name string) bool
+	// Format is what the member knows and writes.
+	Format Format
 	// StateNeeded is the version that a member must know to follow the program's state; 0: none. StateKnown is the
 	// newest one that this member knows. They are at most 3.
 	StateNeeded, StateKnown uint8

@@ -180,7 +180,8 @@ func (s *snapSender) write(kind frameKind, a, b []byte) error {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(s.p.t.timing.stall)); err != nil {
 		return writeError{err}
 	}
-	head := appendHeader(make([]byte, 0, headerSize+4), header{kind: kind, length: uint32(len(a) + len(b))})
+	head := appendHeader(make([]byte, 0, headerSize+4),
+		header{kind: kind, length: uint32(len(a) + len(b)), format: s.p.frameFormat()})
 	bufs := net.Buffers{append(head, a...), b}
 	n, err := bufs.WriteTo(s.conn)
 	s.p.counted.wrote(int(n))
@@ -224,7 +225,7 @@ func every(ctx context.Context, d time.Duration, f func()) {
 
 // readVerdict waits for the receiver's last frame.
 func (s *snapSender) readVerdict() (answer, error) {
-	r := newReader(s.p.ctx, s.conn, maxErrorText, s.p.t.timing.idle, s.p.counted)
+	r := s.p.t.newReader(s.p.ctx, s.conn, maxErrorText, s.p.counted)
 	h, b, err := r.frame()
 	switch {
 	case err == io.EOF:

@@ -16,7 +16,7 @@ var errHandled = errors.New("transport: the snapshot's handler has returned")
 
 // readSnapshot receives one snapshot and sends the handler's result to the sender.
 func (t *Transport) readSnapshot(in *inbound) error {
-	r := newReader(in.ctx, in.conn, snapFrame, t.timing.idle, in.counted)
+	r := t.newReader(in.ctx, in.conn, snapFrame, in.counted)
 	h, meta, err := r.frame()
 	if err == nil && h.kind != kindSnapMeta {
 		err = &FrameError{fmt.Sprintf("kind %d at the beginning of a snapshot", h.kind)}
@@ -64,7 +64,8 @@ func (in *inbound) writeFrame(t *Transport, kind frameKind, body []byte) error {
 	if err := in.conn.SetWriteDeadline(time.Now().Add(t.timing.write)); err != nil {
 		return err
 	}
-	b := append(appendHeader(nil, header{kind: kind, length: uint32(len(body))}), body...)
+	h := header{kind: kind, length: uint32(len(body)), format: t.frameFormatTo(in.key.from)}
+	b := append(appendHeader(nil, h), body...)
 	n, err := in.conn.Write(b)
 	in.counted.wrote(n)
 	return err

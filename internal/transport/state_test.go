@@ -76,7 +76,9 @@ func TestEarlierVersionsDoNotFollowTheState(t *testing.T) {
 		t.Error("a member of an earlier version that accepts this one is accepted")
 	}
 	for f := uint8(0); f <= maxState; f++ {
-		if got := featuresOf(flags(true, true, ownFeatures(f), originFields{true, true})); got != ownFeatures(f) {
+		k := originFields{lineages: true, founders: true, formats: f%2 == 0}
+		b := flags(true, true, ownFeatures(f), k)
+		if got := featuresOf(b); got != ownFeatures(f) || originFieldsOf(b) != k {
 			t.Errorf("%+v became %+v", ownFeatures(f), got)
 		}
 	}

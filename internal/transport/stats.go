@@ -25,6 +25,7 @@ type PeerStats struct {
 	Connected bool      // all streams that were used are connected
 	Tunes     bool      // its version knows profiles; of no meaning before there was a link
 	Seals     bool      // its version knows seals; the same
+	Format    int       // the newest format that it knows; the same
 	Since     time.Time // when Connected changed, or the peer was listed
 	// Heard is when the last bytes from the peer had been read; zero: there were none.
 	Heard time.Time

@@ -108,6 +108,7 @@ type Handler interface {
 type Transport struct {
 	opt     Options
 	log     *slog.Logger
+	format  atomic.Int32 // of frames, see WriteFormat
 	timing  timing
 	connect Dial
 	tlsIn   *tls.Config

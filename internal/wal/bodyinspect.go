@@ -77,7 +77,7 @@ func inspectBodies(fs vfs.FS, name string, seq uint64, file func(SegmentInfo) er
 	if err != nil {
 		return err
 	}
-	h, err := decodePage(page, bodyFileMagic)
+	h, err := decodePage(page, bodyFileMagic, firstVersion)
 	if err := file(SegmentInfo{File: name, Sequence: seq, Bytes: st.Size(), Capacity: h.capacity, Identity: h.identity,
 		Err: err}); err != nil {
 		return err

@@ -110,7 +110,7 @@ func (b *Bodies) header(f *bodyFile) error {
 	if err != nil {
 		return &ReadError{"read", name, err}
 	}
-	h, err := decodePage(page[:n], bodyFileMagic)
+	h, err := decodePage(page[:n], bodyFileMagic, firstVersion)
 	var version *VersionError
 	switch {
 	case errors.As(err, &version):
@@ -306,7 +306,7 @@ func (b *Bodies) keepFree(seq uint64) bool {
 	n, err := readFull(f, page, 0)
 	ok := false
 	if err == nil {
-		h, herr := decodePage(page[:n], bodyFileMagic)
+		h, herr := decodePage(page[:n], bodyFileMagic, firstVersion)
 		info, serr := f.Stat()
 		ok = herr == nil && serr == nil && h.capacity == b.segmentBytes && info.Size() == h.capacity &&
 			bytes.Equal(h.identity, b.identity)

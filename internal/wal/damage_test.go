@@ -102,16 +102,16 @@ func TestForeignDirectory(t *testing.T) {
 
 	b, err := ReadFile(fs, segs[4], 1<<20)
 	require.NoError(t, err)
-	h, err := decodeSegmentHeader(b)
+	h, err := decodeSegmentHeader(b, firstVersion)
 	require.NoError(t, err)
 	page := h.encode()
-	page[8] = formatVersion + 1
+	page[8] = firstVersion + 1
 	crc := segmentHeaderCRC(page)
 	page[12], page[13], page[14], page[15] = byte(crc), byte(crc>>8), byte(crc>>16), byte(crc>>24)
 	require.NoError(t, WriteFile(fs, segs[4], append(page, b[segmentHeaderSize:]...)))
 	var version *VersionError
 	require.ErrorAs(t, open(fs, "me"), &version)
-	require.EqualValues(t, formatVersion+1, version.Have)
+	require.EqualValues(t, firstVersion+1, version.Have)
 	require.Equal(t, segs[4], version.File)
 }
 
@@ -263,14 +263,14 @@ func TestErrorTexts(t *testing.T) {
 	texts := map[string]error{
 		`wal: /d belongs to "a", not to "b"`: &IdentityError{Dir: "/d", Have: []byte("a"),
 			Want: []byte("b")},
-		"wal: /d/f is damaged at offset 7: x":                &CorruptError{File: "/d/f", Offset: 7, Detail: "x"},
-		"wal: the log is shut after a failed sync: boom":     &FailedError{Op: "sync", Err: errors.New("boom")},
-		"wal: no space for 9 bytes in /d: boom":              &FullError{Dir: "/d", Need: 9, Err: errors.New("boom")},
-		"wal: entry 3 of instance 1 was compacted (up to 4)": &CompactedError{Instance: 1, Index: 3, Floor: 4},
-		"wal: instance 1 has no entry 3":                     &NotFoundError{Instance: 1, Index: 3},
-		"wal: a record of 5 bytes is larger than 4":          &TooLargeError{Bytes: 5, Limit: 4},
-		"wal: /d is in use: boom":                            &LockedError{Dir: "/d", Err: errors.New("boom")},
-		"wal: f has format version 2, this program knows 1":  &VersionError{File: "f", Have: 2, Want: 1},
+		"wal: /d/f is damaged at offset 7: x":                       &CorruptError{File: "/d/f", Offset: 7, Detail: "x"},
+		"wal: the log is shut after a failed sync: boom":            &FailedError{Op: "sync", Err: errors.New("boom")},
+		"wal: no space for 9 bytes in /d: boom":                     &FullError{Dir: "/d", Need: 9, Err: errors.New("boom")},
+		"wal: entry 3 of instance 1 was compacted (up to 4)":        &CompactedError{Instance: 1, Index: 3, Floor: 4},
+		"wal: instance 1 has no entry 3":                            &NotFoundError{Instance: 1, Index: 3},
+		"wal: a record of 5 bytes is larger than 4":                 &TooLargeError{Bytes: 5, Limit: 4},
+		"wal: /d is in use: boom":                                   &LockedError{Dir: "/d", Err: errors.New("boom")},
+		"wal: f has version 2, this program knows versions up to 1": &VersionError{File: "f", Have: 2, Want: 1},
 		"wal: entry 7 of instance 1 is out of order: want 5 to 6": &OrderError{Instance: 1, Kind: KindEntry, Index: 7,
 			First: 5, Next: 6},
 	}

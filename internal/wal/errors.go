@@ -46,11 +46,11 @@ func (e *CorruptError) Error() string {
 // Nothing was changed.
 type VersionError struct {
 	File       string
-	Have, Want uint32
+	Have, Want uint32 // Want is the newest one that is known
 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("wal: %s has format version %d, this program knows %d", e.File, e.Have, e.Want)
+	return fmt.Sprintf("wal: %s has version %d, this program knows versions up to %d", e.File, e.Have, e.Want)
 }
 
 // FailedError indicates that the disk failed the log once. The log stays shut: after a failed write or sync the state

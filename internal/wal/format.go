@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+
+	"github.com/braidlog/braid/internal/format"
 )
 
 // Kind is the type of a record.
@@ -81,9 +83,13 @@ const (
 	markGone        = 7 // everything of Instance is dropped
 )
 
-const (
-	formatVersion = 1
+// A segment's version is 1 in the first format, and one more in each later one.
+const firstVersion = 1
 
+// versionOf is the version of segments in a format.
+func versionOf(f int) uint32 { return firstVersion + uint32(format.Above(f)) }
+
+const (
 	// A segment's header has a page of its own, which is never written again.
 	segmentHeaderSize = 4096
 	maxIdentity       = 1024
@@ -117,6 +123,7 @@ func align(n int64) int64 { return (n + batchAlign - 1) &^ (batchAlign - 1) }
 //
 //	magic 8 | version 4 | crc 4 | seq 8 | capacity 8 | identity length 4 | identity | 0 …
 type segmentHeader struct {
+	version  uint32
 	seq      uint64
 	capacity int64 // bytes of the file
 	identity []byte
@@ -128,7 +135,7 @@ func (h *segmentHeader) encode() []byte { return h.page(segmentMagic) }
 func (h *segmentHeader) page(magic []byte) []byte {
 	b := make([]byte, segmentHeaderSize)
 	copy(b, magic)
-	binary.LittleEndian.PutUint32(b[8:], formatVersion)
+	binary.LittleEndian.PutUint32(b[8:], max(h.version, firstVersion))
 	binary.LittleEndian.PutUint64(b[16:], h.seq)
 	binary.LittleEndian.PutUint64(b[24:], uint64(h.capacity))
 	binary.LittleEndian.PutUint32(b[32:], uint32(len(h.identity)))
@@ -141,10 +148,12 @@ func segmentHeaderCRC(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:segmentHeaderSize])
 }
 
-// decodeSegmentHeader decodes a header. The error describes the damage.
-func decodeSegmentHeader(b []byte) (segmentHeader, error) { return decodePage(b, segmentMagic) }
+// decodeSegmentHeader decodes a header of a version up to newest. The error describes the damage.
+func decodeSegmentHeader(b []byte, newest uint32) (segmentHeader, error) {
+	return decodePage(b, segmentMagic, newest)
+}
 
-func decodePage(b, magic []byte) (h segmentHeader, err error) {
+func decodePage(b, magic []byte, newest uint32) (h segmentHeader, err error) {
 	switch {
 	case len(b) < segmentHeaderSize:
 		return h, fmt.Errorf("the segment's header has %d of %d bytes", len(b), segmentHeaderSize)
@@ -152,8 +161,10 @@ func decodePage(b, magic []byte) (h segmentHeader, err error) {
 		return h, fmt.Errorf("not a segment: it begins with %x", b[:8])
 	case binary.LittleEndian.Uint32(b[12:]) != segmentHeaderCRC(b):
 		return h, fmt.Errorf("the segment header's checksum is wrong")
-	case binary.LittleEndian.Uint32(b[8:]) != formatVersion:
-		return h, &VersionError{Have: binary.LittleEndian.Uint32(b[8:]), Want: formatVersion}
+	}
+	h.version = binary.LittleEndian.Uint32(b[8:])
+	if h.version < firstVersion || h.version > newest {
+		return h, &VersionError{Have: h.version, Want: newest}
 	}
 	n := binary.LittleEndian.Uint32(b[32:])
 	if n > maxIdentity {

@@ -321,7 +321,7 @@ func (l *Log) mend() error {
 		if s.flaw == nil || s.short {
 			continue
 		}
-		h := segmentHeader{seq: s.seq, capacity: s.capacity, identity: l.identity}
+		h := segmentHeader{version: l.version.Load(), seq: s.seq, capacity: s.capacity, identity: l.identity}
 		if err := writeAt(s.file, h.encode(), 0); err != nil {
 			return &FailedError{Op: "write", Err: fmt.Errorf("%s: %w", l.path(s.seq, liveSuffix), err)}
 		}

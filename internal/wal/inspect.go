@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sort"
 
+	"github.com/braidlog/braid/internal/format"
 	"github.com/braidlog/braid/internal/vfs"
 )
 
@@ -13,8 +14,9 @@ import (
 type SegmentInfo struct {
 	File     string
 	Sequence uint64
-	Bytes    int64 // of the file
-	Capacity int64 // of the file, by its header
+	Version  uint32 // of the file, by its header
+	Bytes    int64  // of the file
+	Capacity int64  // of the file, by its header
 	Identity []byte
 	Err      error // the damage of the header; then the records are not read
 }
@@ -96,8 +98,9 @@ func (in inspector) inspectFile(fs vfs.FS, name string) error {
 	if err != nil {
 		return err
 	}
-	h, err := decodeSegmentHeader(b)
+	h, err := decodeSegmentHeader(b, versionOf(format.Newest()))
 	info.Sequence, info.Capacity, info.Identity, info.Err = h.seq, h.capacity, h.identity, err
+	info.Version = h.version
 	if err := in.segment(info); err != nil || info.Err != nil {
 		return err
 	}

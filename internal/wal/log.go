@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/vfs"
@@ -40,6 +41,9 @@ type Options struct {
 	// Identity identifies the owner, in at most 1 KiB. Open fails with *IdentityError if the directory has the log of
 	// another owner.
 	Identity []byte
+	// Newest is the newest format that is known here; 0: that of this program. Format is the one in which segments are
+	// written at first; 0: the first one. See WriteFormat.
+	Newest, Format int
 	// Cover is the part of the log that a snapshot covers; nil: none.
 	Cover *Cover
 	// BeforeCells is called before the first cell of a log that had none and was opened without Cover.Cells. Its owner
@@ -59,7 +63,9 @@ type Options struct {
 // It has no goroutine, clock or randomness: its operations on files are a function of the calls.
 type Log struct {
 	home
-	incarnation uint32 // counts Opens; seeds checksums
+	incarnation uint32        // counts Opens; seeds checksums
+	newest      uint32        // version of segments that is known
+	version     atomic.Uint32 // of segments that are begun
 	zeros       []byte
 
 	// mu guards the state that ReadEntry uses: index, cells, and parts of segments and openBatch, as noted there.
@@ -134,6 +140,10 @@ type prepared struct {
 	seg  *segment
 	err  error
 }
+
+// WriteFormat makes segments that are begun from now on have a format. The owner has made durable that the log may have
+// it. It is safe for concurrent use.
+func (l *Log) WriteFormat(f int) { l.version.Store(versionOf(f)) }
 
 func (l *Log) current() *segment { return l.segs[len(l.segs)-1] }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/format"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
@@ -338,4 +339,33 @@ func TestInspect(t *testing.T) {
 	flip(t, fs, "/d/log/"+segmentName(1, liveSuffix), at, 0)
 	require.Equal(t, "0000000000000001:00001060 no good batch: the next one that may be is at 000010c8", lines()[2])
 	require.Equal(t, "0000000000000001:000010f8 batch 3 life 1 state instance 1 index 0 length 5", lines()[3])
+}
+
+// TestFilesOfALaterFormat: a log has files of both formats, and a program that knows the earlier one refuses it.
+func TestFilesOfALaterFormat(t *testing.T) {
+	fs := vfs.NewMem()
+	options := Options{FS: fs, Dir: "/d/log", SegmentBytes: testSegment, Identity: []byte("me"), Newest: format.First + 1}
+	l, err := Open(options)
+	require.NoError(t, err)
+	for i := uint64(1); l.current().seq < 5; i++ {
+		if l.current().seq == 3 {
+			l.WriteFormat(format.First + 1)
+		}
+		require.NoError(t, l.Append([]Record{entry(1, i, payload(1, i, 1000))}))
+		require.NoError(t, l.Sync())
+	}
+	require.NoError(t, l.Close())
+	versions := map[uint32]int{}
+	require.NoError(t, Inspect(fs, "/d/log", func(s SegmentInfo) error { versions[s.Version]++; return nil },
+		func(RecordInfo) error { return nil }))
+	require.Positive(t, versions[firstVersion])
+	require.Positive(t, versions[firstVersion+1])
+	l, err = Open(options)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	require.ErrorAs(t, open(fs, "me"), new(*VersionError))
+	options.Newest++
+	l, err = Open(options)
+	require.NoError(t, err, "a still later version reads both")
+	require.NoError(t, l.Close())
 }

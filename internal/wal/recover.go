@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/format"
 	"github.com/braidlog/braid/internal/vfs"
 )
 
@@ -28,6 +30,8 @@ func Open(o Options) (*Log, error) {
 		return nil, &TooLargeError{Bytes: int64(len(o.Identity)), Limit: maxIdentity}
 	}
 	l := &Log{home: home{fs: o.FS, dir: o.Dir, identity: append([]byte(nil), o.Identity...), segmentBytes: o.SegmentBytes}}
+	l.newest = versionOf(cmp.Or(o.Newest, format.Newest()))
+	l.WriteFormat(o.Format)
 	l.buf = make([]byte, 0, min(bufferBytes, max(l.segmentBytes/4, 4*largePart)))
 	if err := l.open(&o); err != nil {
 		l.closeFiles()
@@ -221,7 +225,7 @@ func (r *recovery) keepFree(hex string) bool {
 	b := make([]byte, segmentHeaderSize)
 	n, err := readFull(f, b, 0)
 	if err == nil {
-		h, herr := decodeSegmentHeader(b[:n])
+		h, herr := decodeSegmentHeader(b[:n], l.newest)
 		info, serr := f.Stat()
 		ok = herr == nil && serr == nil && h.seq == seq && h.capacity == l.segmentBytes &&
 			info.Size() == h.capacity && bytes.Equal(h.identity, l.identity)
@@ -244,7 +248,7 @@ func (r *recovery) header(s *segment) error {
 	if err != nil {
 		return &ReadError{"read", name, err}
 	}
-	h, err := decodeSegmentHeader(b[:n])
+	h, err := decodeSegmentHeader(b[:n], l.newest)
 	var version *VersionError
 	if errors.As(err, &version) {
 		version.File = name

@@ -105,7 +105,7 @@ func (l *Log) reuseSegment(seq uint64, capacity int64) (*segment, error) {
 		return nil, nil
 	}
 	s := &segment{seq: seq, file: old.file, capacity: capacity, filled: old.filled}
-	h := segmentHeader{seq: seq, capacity: capacity, identity: l.identity}
+	h := segmentHeader{version: l.version.Load(), seq: seq, capacity: capacity, identity: l.identity}
 	from, to := l.path(old.seq, freeSuffix), l.path(seq, liveSuffix)
 	op, err := "write", writeAt(s.file, h.encode(), 0)
 	if err == nil {
@@ -128,7 +128,7 @@ func (l *Log) reuseSegment(seq uint64, capacity int64) (*segment, error) {
 }
 
 func (l *Log) newFile(seq uint64, capacity int64) (*segment, error) {
-	h := segmentHeader{seq: seq, capacity: capacity, identity: l.identity}
+	h := segmentHeader{version: l.version.Load(), seq: seq, capacity: capacity, identity: l.identity}
 	f, err := createFile(l.fs, l.path(seq, tempSuffix), l.path(seq, liveSuffix), h.encode(), capacity)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@
 //   - lineage.go, founders.go, origin.go, birth.go: whether two members are of one log and one beginning.
 //   - settings.go: the settings that members compare, and the first profile of a log of an earlier version.
 //   - versions.go: whether all members know profiles, and seals.
+//   - formats.go: the format that all members know, and in which they write.
 //   - links.go, places.go: with which members there is a link, and at which addresses they are tried.
 //   - operation.go: what can be asked for.
 //   - request.go: an operation at the member that was asked.

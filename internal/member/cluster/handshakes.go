@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/format"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/wal"
@@ -19,6 +20,10 @@ type HandshakeWorld interface {
 	// durable which one that is. "" is the empty state.
 	Adopt(state string) error
 	RecordBirth(state string) error
+	// RecordFormat makes durable that files of this member may have a format from now on, so that no program opens them
+	// that does not know it. WriteFormat makes this member write it, which it does not before that.
+	RecordFormat(format int) error
+	WriteFormat(format int)
 	// Fail stops the member.
 	Fail(err error)
 }
@@ -55,27 +60,32 @@ type Handshakes struct {
 	profile protocol.Profile
 	unknown bool
 	grown   bool // the applied log began with one instance, and has had several
+
+	// Newest is the newest format that this member knows, and format the one that it writes (formats.go).
+	Newest, format int
 }
 
 // NewHandshakes returns the Handshakes of a member that knows what is in the register, and with which state its
 // cluster began.
 func NewHandshakes(r *Register, b Birth, w HandshakeWorld) Handshakes {
-	return Handshakes{register: r, birth: b, world: w, checked: Origin{r.lineage, b}}
+	return Handshakes{register: r, birth: b, world: w, checked: Origin{r.lineage, b}, Newest: format.Newest(),
+		format: format.First}
 }
 
 // Takes returns who this member takes another one for; zero: it knows no one by that id.
 func (h *Handshakes) Takes(id protocol.MemberID) protocol.Who { return h.register.Takes(id) }
 
 // Publish returns the changes that the leader is to propose so that the configuration has what earlier versions did not
-// record: see Register.Publish and firstProfile. at is the time in Unix milliseconds. versions says what the link to
-// another member shows of its version; nil: that is not known.
-func (h *Handshakes) Publish(
-	st *protocol.Status, at int64, versions func(protocol.MemberID) Version,
-) []protocol.Change {
+// record, and the format that all members know: see Register.Publish, firstProfile and raiseFormat. at is the time in
+// Unix milliseconds. shown says what links show of the versions of other members.
+func (h *Handshakes) Publish(st *protocol.Status, at int64, shown Shown) []protocol.Change {
 	if changes := h.register.Publish(st); len(changes) > 0 {
 		return changes
 	}
-	return h.firstProfile(st, at, versions)
+	if changes := h.firstProfile(st, at, shown.Version); len(changes) > 0 {
+		return changes
+	}
+	return h.raiseFormat(st, shown.Format)
 }
 
 // Meet returns why there may be no link with a member; nil: there may be one. who is what that
@@ -149,6 +159,7 @@ func (h *Handshakes) Born(state string) (learned bool, err error) {
 func (h *Handshakes) Learn(linked, applied *protocol.Config, grown bool) (strangers []protocol.MemberID) {
 	h.learnFounders(linked, applied)
 	h.learnProfile(linked, applied, grown)
+	h.learnFormat(applied)
 	strangers, err := h.register.Learn(linked)
 	h.stopIfForgotten(err)
 	return strangers

@@ -16,6 +16,7 @@ import (
 type saver struct {
 	err, failed    error
 	adopted, noted []string
+	formats        []int
 }
 
 func (s *saver) Save(*Register) error { return s.err }
@@ -25,6 +26,15 @@ func (s *saver) Adopt(state string) error {
 	s.adopted = append(s.adopted, state)
 	return nil
 }
+
+func (s *saver) RecordFormat(to int) error {
+	if s.err == nil {
+		s.formats = append(s.formats, to)
+	}
+	return s.err
+}
+
+func (s *saver) WriteFormat(int) {}
 
 func (s *saver) RecordBirth(state string) error {
 	if s.err == nil {

@@ -175,11 +175,16 @@ func (h *Handshakes) Profile() *protocol.Profile { return &h.profile }
 // Told are the settings that this member tells in a handshake now: those of the applied profile. Others may have the
 // same version of one that is not decided, with other values, so that does not count. A member that joins does not know
 // a profile, and one whose log has a profile that it has not applied yet waits for that.
-func (h *Handshakes) Told() transport.Told { return h.Shared.Told(&h.profile, h.unknown, h.grown) }
+func (h *Handshakes) Told() transport.Told {
+	t := h.Shared.Told(&h.profile, h.unknown, h.grown)
+	t.Format = transport.Format{Written: h.format, Newest: h.Newest}
+	return t
+}
 
 // Recover takes in the applied membership with which the member starts, before it has a link. grown: see Learn.
 func (h *Handshakes) Recover(applied *protocol.Config, grown bool) {
 	h.learnProfile(applied, applied, grown)
+	h.learnFormat(applied)
 }
 
 // learnProfile takes in the newest configuration of the log, and the applied one. grown: see Learn.

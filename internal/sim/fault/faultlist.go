@@ -42,6 +42,7 @@ var Faults = []*Fault{
 	faultZone,
 	faultSwitch,
 	faultFit,
+	faultUpgrade,
 }
 
 func init() {

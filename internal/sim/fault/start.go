@@ -38,6 +38,7 @@ func (w *World) StartMember(m *node.Member) {
 // Boot starts a member on its disk, and leaves the disk as it is.
 func (w *World) Boot(m *node.Member) {
 	backUp(w, m)
+	install(w, m)
 	w.Tracef("FAULT %s starts", m.ID)
 	ready := m.StartsFull()
 	err := m.Start()

@@ -18,7 +18,11 @@ var (
 	joinedRestored      = count.New("members_that_joined_a_restored_cluster", "members that joined a restored cluster", count.Bodiless)
 	linksRefused        = count.New("links_refused", "links refused")
 	linksToUnknown      = count.New("links_to_unknown", "links to unknown members")
-	heardOthersFirst    = count.New("members_that_heard_others_first", "members that heard others first")
+	formatsRaised       = count.New("later_formats_that_members_wrote", "members that began to write a later format",
+		count.Staged)
+	linksRefusedByFormat = count.New("links_refused_between_versions", "links refused because a member does not know the format",
+		count.Bodiless)
+	heardOthersFirst = count.New("members_that_heard_others_first", "members that heard others first")
 )
 
 // linked reports whether a member may accept messages of a process of another member. The two make a handshake as the
@@ -43,7 +47,7 @@ func (w *Environment) linked(from *Member, life int, to *Member) bool {
 		w.refused(to, from, atTo)
 		return false
 	}
-	if !admitted || !Related(from, to) || !w.sameSettings(from, to) {
+	if !admitted || !Related(from, to) || !w.sameFormat(from, to) || !w.sameSettings(from, to) {
 		return false
 	}
 	if from.Handshakes.Met(to.ID, to.who) != nil || to.Handshakes.Met(from.ID, from.who) != nil {
@@ -62,6 +66,26 @@ func (w *Environment) linked(from *Member, life int, to *Member) bool {
 		w.Tracef("%s   has a link to %s, which it does not know", to.ID, from.ID)
 	}
 	return true
+}
+
+// sameFormat reports whether each of two members knows the format that the other one writes.
+func (w *Environment) sameFormat(from, to *Member) bool {
+	why := from.Handshakes.Told().Format.Differs(to.Handshakes.Told().Format)
+	if why != "" {
+		w.Count(linksRefusedByFormat)
+		w.Tracef("%s   no link with %s: %s", from.ID, to.ID, why)
+	}
+	return why == ""
+}
+
+// newest is the newest format that another member knows, as a link shows it; 0: there is none.
+func (m *Member) newest(id protocol.MemberID) int {
+	o := m.Env.Member(id)
+	if o == nil || !o.Up || !m.Env.Net.Link(m.ID, id).Shook(m.Life, o.Life) &&
+		!m.Env.Net.Link(id, m.ID).Shook(o.Life, m.Life) {
+		return 0
+	}
+	return o.Handshakes.Newest
 }
 
 // admits reports whether another member may link to this one. gone: it was removed. Any other refusal is for the
@@ -229,6 +253,14 @@ func (h handshakeWorld) Fail(err error) {
 func (h handshakeWorld) Adopt(state string) error { return cluster.AdoptBirth(h.m.Machines.All, state) }
 
 func (h handshakeWorld) RecordBirth(state string) error { return h.dir.RecordBirth(state) }
+
+func (h handshakeWorld) RecordFormat(to int) error { return h.dir.RecordFormat(to) }
+
+func (h handshakeWorld) WriteFormat(to int) {
+	h.m.Env.Count(formatsRaised)
+	h.m.Env.Tracef("%s   writes format %d", h.m.ID, to)
+	h.dir.Log.WriteFormat(to)
+}
 
 // hear makes handshakes with the named members, if the member does not take part before they have answered.
 func (m *Member) hear() {

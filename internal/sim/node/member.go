@@ -86,6 +86,7 @@ type Member struct {
 	Misled   bool // it joined another cluster of the same members
 	Odd      bool // it began without the cluster's initial state
 	started  bool // it was started at least once
+	Newest   int  // the newest format that its program knows; 0: the first one
 
 	*Running // of the current incarnation, or the last one
 }

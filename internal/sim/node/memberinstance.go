@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/member/lifecycle"
@@ -204,7 +205,8 @@ func (s *MemberInstance) look() *instance.Happened {
 		if s == m.InForce[0] {
 			h.Expired = m.Proposals.Expired(m.Clock(), m.Own.GiveUp)
 			if h.Named = s.Hosted.NamesDue(); h.Named {
-				h.Unnamed = m.Handshakes.Publish(s.status, m.Env.Now().Milliseconds(), m.version)
+				h.Unnamed = m.Handshakes.Publish(s.status, m.Env.Now().Milliseconds(),
+					cluster.Shown{Version: m.version, Format: m.newest})
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/format"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/instance"
@@ -45,7 +46,7 @@ func (m *Member) Start() error {
 		session: dir.Session(), ended: len(dir.Instances.Retired())}
 	dir.Register.Mutant = m.Env.Set.MutantName()
 	r.who, r.Handshakes = dir.Own.Who(), cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{m, dir})
-	r.Handshakes.Mutant = m.Env.Set.MutantName()
+	r.Handshakes.Mutant, r.Handshakes.Newest = m.Env.Set.MutantName(), m.knows()
 	r.Handshakes.Shared = m.shared(&dir.Begin)
 	r.Handshakes.Recover(&dir.Meta.Config, dir.Grown(&dir.Meta.Cursor))
 	for _, o := range r.Handshakes.Shared.Overruled(&dir.Meta.Config.Profile) {
@@ -144,9 +145,12 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 		Profiled: m.Join && first.Profile.Version > 0, Machine: sm,
 		Identity: []byte{byte(m.ID)}, Cells: m.Env.Set.cells() != nil, Accepted: m.Env.Set.accepted,
 		Derive: m.Env.Set.derive(), Epochs: m.Env.Set.epochsTold(), Quorums: m.Env.Set.Quorums.String(),
-		LogSegment: m.Own.SegmentBytes, BodySegment: m.Env.Set.Bodies.SegmentBytes,
+		LogSegment: m.Own.SegmentBytes, BodySegment: m.Env.Set.Bodies.SegmentBytes, Newest: m.knows(),
 	}
 }
+
+// knows is the newest format that the member's program knows.
+func (m *Member) knows() int { return cmp.Or(m.Newest, format.First) }
 
 // logOptions returns the options to open the member's log.
 func (m *Member) logOptions(d *device.Disk, meta *member.Meta) wal.Options {

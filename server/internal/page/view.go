@@ -13,11 +13,15 @@ import (
 
 // View is the content of the status page of a member.
 type View struct {
-	Name     string `json:"name,omitempty"`
-	ID       string `json:"id"`
-	Cluster  string `json:"cluster"`
-	Version  string `json:"etcd_api_version"`
-	Braid    string `json:"version"`
+	Name    string `json:"name,omitempty"`
+	ID      string `json:"id"`
+	Cluster string `json:"cluster"`
+	Version string `json:"etcd_api_version"`
+	Braid   string `json:"version"`
+	// Format is that of the log and of frames, and KnownFormat the newest one that the member's program knows.
+	Format      int `json:"format"`
+	KnownFormat int `json:"known_format"`
+
 	Leader   string `json:"leader,omitempty"`
 	IsLeader bool   `json:"is_leader"`
 	Term     uint64 `json:"term"`
@@ -204,6 +208,7 @@ func New(f *Facts) View {
 		Name: f.Name, ID: f.ID.String(), Cluster: f.Cluster, Version: version.Version,
 		Leader: name(f.Leader), IsLeader: f.ID != 0 && f.Leader == f.ID, Term: f.Term,
 		Ready: f.NotReady == nil, Braid: f.Braid,
+		Format: f.Log.Format, KnownFormat: f.Log.KnownFormat,
 		Revision: f.Revision, Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
 		DBBytes: f.DBSize, DBInUse: f.InUse, QuotaBytes: f.QuotaBytes,
 		Placement: st.Placement, Bodies: viewBodies(st),
