@@ -83,7 +83,7 @@ var without = map[string]func(n *braid.Node) error{
 // never are methods that do not fail.
 var never = map[string]bool{
 	"AnswersEarly": true, "MayAnswerEarly": true, "Client": true, "ReleaseBody": true, "CheckState": true, "DiskNeed": true, "Changes": true, "Done": true,
-	"Err": true, "HandOver": true, "Close": true, "Status": true, "Tunables": true,
+	"Err": true, "Drain": true, "HandOver": true, "Close": true, "Status": true, "Tunables": true,
 }
 
 // sole is a member of its own.

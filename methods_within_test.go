@@ -49,6 +49,7 @@ var withoutError = map[string]func(n *braid.Node) error{
 	"Err":            func(n *braid.Node) error { return n.Err() },
 	"Status":         func(n *braid.Node) error { n.Status(); return nil },
 	"Tunables":       func(n *braid.Node) error { n.Tunables(); return nil },
+	"Drain":          func(n *braid.Node) error { n.Drain(false); return nil },
 	"HandOver":       func(n *braid.Node) error { n.HandOver(context.Background()); return nil },
 	"Close":          func(n *braid.Node) error { return n.Close() },
 	"Changes": func(n *braid.Node) error {

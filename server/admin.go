@@ -34,6 +34,7 @@ const (
 
 	replaceMethod = "Replace"
 	backupMethod  = "Backup"
+	drainMethod   = "Drain"
 )
 
 // adminServer is the service braid.Admin.
@@ -58,6 +59,8 @@ type adminServer interface {
 	replaceMember(ctx context.Context, replacement *structpb.Struct) (*structpb.Struct, error)
 	// backup sends an increment in pieces: see package increment. The question is a backupQuestion, as JSON.
 	backup(question *wrapperspb.BytesValue, pieces grpc.ServerStream) error
+	// drainMember passes a [Drain] on, and returns nothing.
+	drainMember(ctx context.Context, drain *structpb.Struct) (*structpb.Struct, error)
 }
 
 var adminDesc = grpc.ServiceDesc{
@@ -73,6 +76,7 @@ var adminDesc = grpc.ServiceDesc{
 		adminMethod(quotasMethod, adminServer.prefixQuotas),
 		adminMethod(setQuotaMethod, adminServer.setPrefixQuota),
 		adminMethod(replaceMethod, adminServer.replaceMember),
+		adminMethod(drainMethod, adminServer.drainMember),
 	},
 	Streams: []grpc.StreamDesc{{StreamName: backupMethod, ServerStreams: true, Handler: serveBackup}},
 }

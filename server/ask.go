@@ -34,6 +34,7 @@ const (
 	askApplied    = 'a'
 	askQuotas     = 'q'
 	askReport     = 'o'
+	askDrain      = 'd'
 )
 
 // askRetry is the longest pause before the member to ask is looked up again.
@@ -188,6 +189,8 @@ func (s *Server) serveAsked(ctx context.Context, request []byte) ([]byte, error)
 		return serveProto(ctx, user, body, new(emptypb.Empty), knowsQuotas)
 	case askReport:
 		return serveProto(ctx, user, body, new(wrapperspb.BytesValue), s.reportHere)
+	case askDrain:
+		return serveProto(ctx, user, body, new(wrapperspb.BoolValue), s.drainHere)
 	case askKeptHash:
 		return serveProto(ctx, user, body, new(pb.HashKVRequest), s.hashes.keptHere)
 	}

@@ -12,9 +12,9 @@
 // How to read it: server.go (start and stop), log.go (what it needs of the log), then a file per service: kv.go,
 // watch.go (watchone.go has one watch, watchpieces.go what it sends, watchprogress.go progress), lease.go,
 // keepalive.go, cluster.go with reconfig.go, auth.go, maintenance.go, locks.go, and for the service that etcd does not
-// have admin.go, reshape.go, tune.go, switch.go, advise.go, zones.go, replace.go, prefixquota.go, backup.go. backups.go
-// is for programs that make and restore backups. frames.go, call.go, body.go and intake.go bound the memory of requests
-// while they are received, and codec.go that of responses until they are sent.
+// have admin.go, reshape.go, tune.go, switch.go, advise.go, zones.go, replace.go, drain.go, prefixquota.go, backup.go.
+// backups.go is for programs that make and restore backups. frames.go, call.go, body.go and intake.go bound the memory
+// of requests while they are received, and codec.go that of responses until they are sent.
 // limit.go bounds connections, rate.go requests a second, listen.go distinguishes gRPC from HTTP on one port; grpc.go
 // and http.go set the two up, access.go checks HTTP requests and has what developers look at, salvage.go saves what is
 // left of a cluster without a majority, and httpauth.go checks the user of HTTP requests. passage.go notes when a call

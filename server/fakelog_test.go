@@ -273,6 +273,8 @@ func (*fakeLog) SetNet(string) error { return nil }
 
 func (l *fakeLog) HandOver(context.Context) {}
 
+func (l *fakeLog) Drain(bool) {}
+
 func (l *fakeLog) TransferLeader(_ context.Context, to braid.MemberID) error {
 	l.mu.Lock()
 	l.transferred = to

@@ -49,6 +49,8 @@ type Log interface {
 	Changes(ctx context.Context) <-chan struct{}
 	// SetNet changes how links are emulated.
 	SetNet(net string) error
+	// Drain makes this member lead nothing, or lets it lead again.
+	Drain(on bool)
 	// HandOver transfers what this member leads to others, before it stops.
 	HandOver(ctx context.Context)
 	Done() <-chan struct{}

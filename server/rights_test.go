@@ -96,6 +96,7 @@ func rpcs() map[string]rpc {
 		adminService + "/" + planMethod:    {request: new(structpb.Struct)},
 		adminService + "/" + replaceMethod: {request: new(structpb.Struct)},
 		adminService + "/" + backupMethod:  {request: wrapperspb.Bytes([]byte("{}"))},
+		adminService + "/" + drainMethod:   {request: new(structpb.Struct)},
 		adminService + "/" + adviseMethod:  {request: new(emptypb.Empty)},
 		adminService + "/" + quotasMethod:  {request: new(emptypb.Empty)},
 		adminService + "/" + setQuotaMethod: {request: &structpb.Struct{Fields: map[string]*structpb.Value{

@@ -89,6 +89,9 @@ func latency(ms float64) string {
 	return fmt.Sprintf("%.1f ms", ms)
 }
 
+// leadsSlots is the role of a member that leads slots of an epoch.
+const leadsSlots = "leads slots"
+
 // roleText is a member's role in an instance, who leads, and by which term, in the words of the protocol: where
 // members lead slots of epochs there is no one leader, and a term may be a ballot.
 func roleText(m status.Member, i status.Instance, names func(id string) string) (role, leader, term string) {
@@ -103,7 +106,7 @@ func roleText(m status.Member, i status.Instance, names func(id string) string) 
 	leads := slices.ContainsFunc(e.Segments, func(s status.Segment) bool { return s.Leader == m.ID })
 	switch {
 	case leads:
-		role = "leads slots"
+		role = leadsSlots
 	case slices.Contains(e.Banned, m.ID):
 		role = "banned"
 	}

@@ -26,6 +26,7 @@ const (
 	askState   byte = 'd' // for any member: this member's state is damaged
 	askLink    byte = 'l' // for any member: this member has a link to it, and is to be found there
 	askReport  byte = 'f' // for any member: what this member measured; the answer is what the leader's fitter decided
+	askDrained byte = 'n' // for any member: whether this member is to lead nothing
 	askOrigin  byte = 'o' // for any member: where this member's log comes from; the answer says where that one's does
 )
 
@@ -69,6 +70,8 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 		return r.fitting.answerReport(from, body)
 	case askOrigin:
 		return r.who.answerOrigin(from, body)
+	case askDrained:
+		r.noteDrained(from, body)
 	case askStay:
 		first := r.first()
 		first.do(first.hosted.Stay)

@@ -12,7 +12,7 @@
 //   - applyloop.go and applyworld.go are the goroutine that applies,
 //   - propose.go, proposewith.go, wait.go, client.go, read.go and tokens.go serve clients, stages.go notes when their
 //     proposals and reads passed which stage, watch.go serves those who watch, within.go refuses callers that wait for
-//     themselves, admin.go, operate.go and probe.go serve operators and other members,
+//     themselves, admin.go, operate.go, drain.go and probe.go serve operators and other members,
 //   - fitting.go has the leader's fitter decide which protocol, settings and leader fit the load, and carries that out;
 //     measure.go measures this member for it, reports.go tells the others what was measured,
 //   - descriptors.go waits where the process has no descriptor left,

@@ -180,6 +180,7 @@ func (l *eventLoop) refresh(t *instance.Happened, tick bool) {
 func (l *eventLoop) lookAround(t *instance.Happened) {
 	t.Random = l.r.opt.chance()
 	t.At, t.Configs = l.r.apply.at()
+	t.Drained = l.r.drained()
 	if l != l.r.first() {
 		return
 	}

@@ -53,6 +53,7 @@ type Replica struct {
 	hosting
 
 	operations operations
+	draining   draining
 	watchers   watchers
 	ending
 }

@@ -77,7 +77,7 @@ func (w handshakeWorld) RecordBirth(state string) error { return w.r.dir.RecordB
 func (w handshakeWorld) RecordFormat(to int) error { return w.r.dir.RecordFormat(to) }
 
 func (w handshakeWorld) WriteFormat(to int) {
-	w.r.log.Info("the log has a format that earlier versions do not know", "format", to)
+	w.r.log.Info("the log has a format that earlier versions do not know", "event", "format", "format", to)
 	w.r.dir.Log.WriteFormat(to)
 }
 

@@ -89,6 +89,9 @@ func (h *Hosted) tend() {
 	}
 	leader, timeout := siblings.Status(0).Leader, 2*h.cfg.Election
 	preferred := h.cfg.Leaders.Preferred(st.Config.Turns(), turn, leader)
+	if slices.Contains(h.happened.Drained, preferred) {
+		preferred = 0
+	}
 	to := preferred
 	if h.lead.stays || !h.cfg.Leaders.Moves() {
 		to = 0

@@ -25,12 +25,14 @@ type Happened struct {
 	// Saved is the places of the durable snapshots.
 	Saved *member.Saved
 
-	// Tick says that it is time for a tick, with this random number. Only then At, Configs, Expired and Unnamed count.
+	// Tick says that it is time for a tick, with this random number. Only then the fields up to Unnamed count.
 	Tick   bool
 	Random uint64
 	// At is what this member has applied, Configs the memberships then.
 	At      order.Cursor
 	Configs []protocol.Config
+	// Drained are the other members that are to lead nothing.
+	Drained []protocol.MemberID
 	// Expired are batches that no instance took in time. If Named, Unnamed are the changes that name in the membership
 	// whose log each member has, as they follow from the published status; see [Hosted.NamesDue]. Only the first
 	// instance's are used.

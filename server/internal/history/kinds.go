@@ -26,6 +26,8 @@ var Kinds = []Kind{
 	{"election", "{self} stands for election[ in {instances}] in term {term}[ (ballot {ballot})]"},
 	{"banned", "{member} leads no slots from epoch {epoch} on[, until epoch {until}]: it was suspected"},
 	{"unbanned", "{member} leads slots again from epoch {epoch} on"},
+	{"drained", "{self} leads nothing from now on"},
+	{"undrained", "{self} may lead again"},
 
 	{"link-up", "{self} has a link to {member}"},
 	{"link-down", "{self} has no link to {member}: {err}"},
@@ -33,6 +35,7 @@ var Kinds = []Kind{
 	{"connection-refused", "{self} refused a peer connection from {addr}: {err}"},
 
 	{"membership", "{member} {change}"},
+	{"format", "{self} writes format {format}, which earlier versions do not know"},
 	{"settings", "the settings are profile {profile}: {changed}"},
 	{"protocol", "the protocol is {protocol} in place of {former} (profile {profile})"},
 	{"instances", "the log is made of {instances} instances, in place of {former}"},

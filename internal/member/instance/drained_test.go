@@ -1,0 +1,23 @@
+package instance
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// TestADrainedMemberIsBelievedForAWhile: a member that restarts does not say that it is not drained any more.
+func TestADrainedMemberIsBelievedForAWhile(t *testing.T) {
+	var d Drained
+	require.Empty(t, d.Now(0))
+	d.Note(0, time.Second, 3, true)
+	d.Note(0, time.Second, 2, true)
+	require.Equal(t, []protocol.MemberID{2, 3}, d.Now(time.Second))
+	d.Note(4*time.Second, time.Second, 3, true)
+	require.Equal(t, []protocol.MemberID{3}, d.Now(drainedFor*time.Second))
+	d.Note(5*time.Second, time.Second, 3, false)
+	require.Equal(t, []protocol.MemberID{2}, d.Now(5*time.Second), "of member 2 nothing was heard since")
+}

@@ -1,0 +1,106 @@
+package replica
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/protocol"
+)
+
+// draining is whether this member, and which others, are to lead nothing. Safe for concurrent use.
+type draining struct {
+	mu     sync.Mutex
+	end    context.CancelFunc // of this member's own; nil: it may lead
+	others instance.Drained
+}
+
+// Drain makes this member lead nothing until it is called with false, or the member stops: whatever it leads is handed
+// over, again and again. It returns at once.
+func (r *Replica) Drain(on bool) {
+	d := &r.draining
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case on && d.end == nil:
+		var ctx context.Context
+		ctx, d.end = context.WithCancel(r.ctx)
+		r.log.Info("this member leads nothing from now on", "event", "drained")
+		r.spawn(func(context.Context) { r.drain(ctx) })
+	case !on && d.end != nil:
+		r.log.Info("this member may lead again", "event", "undrained")
+		d.end()
+		d.end = nil
+	}
+}
+
+// Drains reports whether this member is to lead nothing.
+func (r *Replica) Drains() bool {
+	r.draining.mu.Lock()
+	defer r.draining.mu.Unlock()
+	return r.draining.end != nil
+}
+
+// drained are the other members that are to lead nothing.
+func (r *Replica) drained() []protocol.MemberID {
+	r.draining.mu.Lock()
+	defer r.draining.mu.Unlock()
+	return r.draining.others.Now(r.now())
+}
+
+// drain hands over what this member leads, and tells others not to hand anything to it.
+func (r *Replica) drain(ctx context.Context) {
+	pause := r.pauses()
+	defer pause.Stop()
+	var leaving instance.StopHandover
+	r.readView(func(*cluster.MemberView) { leaving.Config = r.operations.Config })
+	for told := time.Duration(0); ctx.Err() == nil; _ = r.pause(ctx, pause) {
+		if now := r.now(); told == 0 || now-told >= r.tuning().Election {
+			told = now
+			r.tellDrained(true)
+		}
+		up, _ := r.linked()
+		drained := r.drained()
+		var gives []member.InstanceInput
+		r.readView(func(v *cluster.MemberView) {
+			gives, _ = leaving.Next(v.Now, v.Instances,
+				func(id protocol.MemberID) bool { return up(id) && !slices.Contains(drained, id) })
+		})
+		r.input(gives)
+	}
+	r.tellDrained(false)
+}
+
+// tellDrained tells the members with a link whether this one is drained.
+func (r *Replica) tellDrained(drained bool) {
+	question := []byte{askDrained, 0}
+	if drained {
+		question[1] = 1
+	}
+	up, _ := r.linked()
+	_, configs := r.apply.at()
+	for i := range configs[0].Members {
+		to := configs[0].Members[i].ID
+		if to == r.opt.Self || !up(to) {
+			continue
+		}
+		r.spawn(func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, r.tuning().Election)
+			defer cancel()
+			if err := r.ask(ctx, to, "drained", question); err != nil {
+				r.log.Debug("a member was not told that this one is drained", "member", to, "err", err)
+			}
+		})
+	}
+}
+
+// noteDrained takes in that another member is drained, or is not any more.
+func (r *Replica) noteDrained(from protocol.MemberID, body []byte) {
+	r.draining.mu.Lock()
+	defer r.draining.mu.Unlock()
+	r.draining.others.Note(r.now(), r.tuning().Election, from, len(body) == 1 && body[0] == 1)
+}
