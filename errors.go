@@ -67,6 +67,8 @@ const (
 	ReasonUnknownMember = protocol.ReasonUnknownMember
 	// ReasonNoListener: the member that was asked to add another one was opened without Listen.
 	ReasonNoListener = protocol.ReasonNoListener
+	// ReasonRemoved: the member that was asked is not part of the cluster any more. Ask another one.
+	ReasonRemoved = protocol.ReasonRemoved
 )
 
 // ProposeOptionsError indicates that a proposal has options that no protocol takes, or a read a token that no member

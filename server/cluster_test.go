@@ -163,6 +163,9 @@ func TestRefusedChange(t *testing.T) {
 		require.Equal(t, want, status.Code(err))
 		require.Contains(t, err.Error(), reason.String())
 	}
+	// Clients that repeat what is Unavailable go to another member.
+	err := toStatus(&braid.RefusedError{What: "proposal", Reason: braid.ReasonRemoved})
+	require.Equal(t, rpctypes.ErrGRPCStopped, err)
 }
 
 func TestLearnerServesLocalReadsOnly(t *testing.T) {

@@ -140,8 +140,11 @@ func valueCode(err error) codes.Code {
 // refusal is the status of a refused membership change or transfer. It has the reason's own text
 // if etcd has no error for it.
 func refusal(r *braid.RefusedError) error {
-	if r.Reason == braid.ReasonPeerURLTaken {
+	switch r.Reason {
+	case braid.ReasonPeerURLTaken:
 		return rpctypes.ErrGRPCPeerURLExist
+	case braid.ReasonRemoved: // another member may serve the request, as when this one stops
+		return rpctypes.ErrGRPCStopped
 	}
 	code := codes.FailedPrecondition
 	if r.Retryable() {

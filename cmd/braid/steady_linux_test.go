@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -9,8 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/braidlog/braid/internal/check"
 )
@@ -143,7 +147,7 @@ func (w *steadyClient) do(what string, attempt func(ctx context.Context) error) 
 		if err == nil {
 			return
 		}
-		if took > steadyPatience {
+		if took > steadyPatience || !mayRepeat(err) {
 			w.t.Errorf("%s of %s failed after %s: %v", what, w.key, took, err)
 			return
 		}
@@ -152,6 +156,15 @@ func (w *steadyClient) do(what string, attempt func(ctx context.Context) error) 
 		case <-w.ctx.Done():
 		}
 	}
+}
+
+// mayRepeat reports whether clients repeat a request after an error.
+func mayRepeat(err error) bool {
+	code := status.Code(err)
+	if known := (rpctypes.EtcdError{}); errors.As(err, &known) {
+		code = known.Code()
+	}
+	return code == codes.Unavailable || code == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded)
 }
 
 func (s *steady) note(what string, took time.Duration, err error) {
