@@ -87,7 +87,7 @@ type Opened struct {
 	mu     sync.Mutex // held while identity, register and ballast are replaced
 	grown  bool       // it is durable that the log may have several instances, see Grow
 	sealed bool       // it is durable that the log may have a seal
-	format int        // the one that is durable; 0: not known
+	format int        // the one that is durable
 }
 
 // The subdirectories of a directory.
@@ -150,6 +150,7 @@ func (o *Opened) read(c *Config, birth string) (err error) {
 		return err
 	}
 	o.Snapshots.before = o.beforeSnapshot
+	o.format = id.Format
 	if err := o.begin(c, birth); err != nil {
 		return err
 	}
@@ -346,6 +347,13 @@ func (o *Opened) recordSeal() error {
 	err := withBallast(c.FS, c.Dir, func() error { return RecordSeal(c.FS, c.Dir, c.Cluster, c.Self) })
 	o.sealed = err == nil
 	return err
+}
+
+// Format is the format that the directory may have, as it is durable.
+func (o *Opened) Format() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.format
 }
 
 // RecordFormat makes durable that the directory may have a format, before anything is written in it. On a full disk the

@@ -23,6 +23,7 @@ var layers = []layer{
 	{folder: "internal/protocol/raft/leasemodel"},
 	{folder: "internal/protocol/raft/tunemodel"},
 	{folder: "internal/member/switchmodel"},
+	{folder: "internal/member/formatmodel"},
 	{folder: "internal/protocol/raft/message", may: []string{"protocol"}},
 	{folder: "internal/protocol/raft/raftlog", may: []string{"protocol"}},
 	{folder: "internal/protocol/raft/tracker", may: []string{"protocol", "internal/protocol/raft/message"}},

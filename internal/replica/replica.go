@@ -189,7 +189,7 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	r.who.r, r.who.heard = r, make(chan struct{}, 1)
 	r.who.handshakes = cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{r})
 	r.who.handshakes.Shared = r.opt.Settings.With(&r.opt.Begin)
-	r.who.handshakes.Recover(&dir.Meta.Config, dir.Grown(&dir.Meta.Cursor))
+	r.who.handshakes.Recover(&dir.Meta.Config, dir.Grown(&dir.Meta.Cursor), dir.Format())
 	if err := dir.Register.Descends(dir.Meta.Config.Lineage); err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func (r *Replica) connect() (err error) {
 		Logger: r.log, Admit: r.who.admit, Unreachable: r.missed, Deaf: r.fail, Answer: r.answerJoiner,
 		Handshake: transport.Handshake{
 			Who: onLink(r.dir.Own.Who()), Expects: r.who.expects, Verify: r.who.check, Refused: r.who.unmet, Linked: r.who.met,
-			Birth: r.who.birth, Agrees: r.who.agrees, Born: r.who.born,
+			Birth: r.who.birth, Agrees: r.who.agrees, Born: r.who.born, Writes: r.who.writes,
 			Lineage: r.who.lineage, Founders: r.who.handshakes.Founders(), CheckOrigin: r.who.relate,
 		},
 	})

@@ -192,20 +192,35 @@ func (a *acquaintances) descends(lineage uint64) {
 // learn takes in from the configuration that the links follow whose log each member has. applied is what is applied of
 // it. grown: see cluster.Handshakes.Learn.
 func (a *acquaintances) learn(linked, applied *protocol.Config, grown bool) {
-	a.mu.Lock()
-	before := a.handshakes.Format()
-	strangers := a.handshakes.Learn(linked, applied, grown)
-	format := a.handshakes.Format()
-	a.mu.Unlock()
-	if format > before && a.r.links != nil {
-		writeFormat(a.r.links, format)
-	}
+	var strangers []protocol.MemberID
+	_ = a.mayRaise(func() error {
+		strangers = a.handshakes.Learn(linked, applied, grown)
+		return nil
+	})
 	for _, id := range strangers {
 		a.r.log.Warn("member is not the one that the cluster knows, its links end", "member", id)
 		if a.r.links != nil {
 			a.r.links.Drop(uint64(id))
 		}
 	}
+}
+
+// writes is transport.Handshake.Writes.
+func (a *acquaintances) writes(_ uint64, format int) error {
+	return a.mayRaise(func() error { return a.handshakes.Writes(format) })
+}
+
+// mayRaise calls do, with mu held. If this member writes a later format then, so do its links.
+func (a *acquaintances) mayRaise(do func() error) error {
+	a.mu.Lock()
+	before := a.handshakes.Format()
+	err := do()
+	after := a.handshakes.Format()
+	a.mu.Unlock()
+	if after > before && a.r.links != nil {
+		writeFormat(a.r.links, after)
+	}
+	return err
 }
 
 // writeFormat makes frames have a format. It ends links with members that do not know it: they knew it when it was

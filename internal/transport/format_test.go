@@ -126,7 +126,7 @@ func TestFramesHaveTheFormat(t *testing.T) {
 	for known, ok := range map[byte]bool{0: false, 1: true} {
 		conn := &scripted{data: head, sizes: rand.New(rand.NewPCG(1, 1))}
 		r := newReader(t.Context(), conn, 100, time.Minute, &counters{total: &totals{}})
-		r.known = known
+		r.format = func() byte { return known }
 		if _, err := r.header(); (err == nil) != ok {
 			t.Errorf("format 1, known up to %d: %v", known, err)
 		}

@@ -50,7 +50,9 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 		return err
 	}
 	t.noteFeatures(h.to, r.features)
-	t.noteFormat(h.to, from.is.Newest)
+	if err := t.noteFormat(h.to, from.is); err != nil {
+		return err
+	}
 	if known {
 		if err := t.saveBirth(h.to, birth); err != nil {
 			return err

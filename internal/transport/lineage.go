@@ -224,15 +224,16 @@ func (t *Transport) readAgreement(conn net.Conn, h *hello, r *reply) error {
 	if err := t.checkFormat(h.from, conn, own, there); err != nil {
 		return err
 	}
-	t.noteFormat(h.from, there.Newest)
-	if !r.origin.lineages {
-		return nil
+	if r.origin.lineages {
+		if last[0] == unrelated {
+			return t.unrelatedPeer(h, r, conn, last[1:])
+		}
+		lineage, founders := r.origin.decode(last[1:])
+		if err := t.checkOrigin(h.from, conn, lineage, founders); err != nil {
+			return err
+		}
 	}
-	if last[0] == unrelated {
-		return t.unrelatedPeer(h, r, conn, last[1:])
-	}
-	lineage, founders := r.origin.decode(last[1:])
-	return t.checkOrigin(h.from, conn, lineage, founders)
+	return t.noteFormat(h.from, there)
 }
 
 // Probe makes a handshake with a member that may have no link yet, how far both know why there may be none, and hangs

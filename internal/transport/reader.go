@@ -26,7 +26,7 @@ type reader struct {
 	ctx     context.Context // ends waiting for other frames of the member
 	conn    net.Conn
 	limit   int           // of a body
-	known   byte          // the newest format of frames that is known here, as in a header
+	format  func() byte   // the newest format of frames that may come, as in a header; nil: the first one
 	idle    time.Duration // without a byte
 	until   time.Time     // the deadline that is set
 	counted *counters
@@ -38,10 +38,11 @@ func newReader(ctx context.Context, conn net.Conn, limit int, idle time.Duration
 	return &reader{ctx: ctx, conn: conn, limit: limit, idle: idle, counted: c, buf: make([]byte, readBuffer)}
 }
 
-// newReader reads frames in the formats that this member knows.
+// newReader reads frames up to the format that this member writes. A frame in a later one ends the link: in the next
+// handshake this member records the format, before it receives anything that is in it.
 func (t *Transport) newReader(ctx context.Context, conn net.Conn, limit int, c *counters) *reader {
 	r := newReader(ctx, conn, limit, t.timing.idle, c)
-	r.known = byte(format.Above(t.ownFormat().Newest))
+	r.format = func() byte { return byte(format.Above(int(t.format.Load()))) }
 	return r
 }
 
@@ -81,8 +82,9 @@ func (r *reader) header() (header, error) {
 		r.w += n
 	}
 	h, err := parseHeader(r.buf[r.r:r.r+headerSize], r.limit)
-	if err == nil && h.format > r.known {
-		err = &FrameError{fmt.Sprintf("format %d, which this member does not know", format.First+int(h.format))}
+	if err == nil && h.format > 0 && (r.format == nil || h.format > r.format()) {
+		err = &FrameError{fmt.Sprintf("format %d, which the sender did not write when the link began",
+			format.First+int(h.format))}
 	}
 	r.r += headerSize
 	if r.r == r.w {

@@ -12,10 +12,11 @@ import (
 
 // Members write one format, which the log has: files, frames and entries that a build of another version may not be
 // able to read. A build knows a newest format, and all earlier ones. Members tell it in handshakes. When links show
-// that all members know a later format than the log has, the leader proposes it. Each member writes it from where it
-// has applied the change, after it has recorded durably that its directory may have it. From then on it has no link
-// with a member that does not know the format. So builds can be exchanged one after the other, in both directions,
-// until the last member has the later one.
+// that all members know a later format than the log has, the leader proposes it. A member writes it from where it has
+// applied the change, or from its first link with a member that writes it: that one may send what is in the format, of
+// other instances too, before this one has applied anything. Before that it records durably that its directory may have
+// the format. From then on it has no link with a member that does not know it. So builds can be exchanged one after the
+// other, in both directions, until the last member has the later one. Package formatmodel is a model of these rules.
 
 // Shown says what links show of other members.
 type Shown struct {
@@ -48,26 +49,33 @@ func (h *Handshakes) raiseFormat(st *protocol.Status, newest func(protocol.Membe
 }
 
 // learnFormat takes in the applied membership. If the disk has no space for the record, this member writes the earlier
-// format until there is; any other error stops it.
+// format until there is.
 func (h *Handshakes) learnFormat(applied *protocol.Config) {
-	to := format.Of(applied.Format)
+	if err := h.Writes(applied.Format); errors.As(err, new(*FormatError)) {
+		h.world.Fail(err)
+	}
+}
+
+// Writes takes in which format a member writes with which there is to be a link, so that this member writes it, too.
+// The link may be used if it returns nil: then it is durable that the directory may have the format. If the disk has no
+// space for the record, there is no link until there is. A format that this program does not know is a [*FormatError];
+// any other error stops this member.
+func (h *Handshakes) Writes(to int) error {
 	if to <= h.format {
-		return
+		return nil
 	}
 	if to > h.Newest {
-		h.world.Fail(&FormatError{Is: to, Newest: h.Newest})
-		return
+		return &FormatError{Is: to, Newest: h.Newest}
 	}
-	err := h.world.RecordFormat(to)
-	if full := (*wal.FullError)(nil); errors.As(err, &full) {
-		return
-	}
-	if err != nil {
-		h.world.Fail(err)
-		return
+	if err := h.world.RecordFormat(to); err != nil {
+		if full := (*wal.FullError)(nil); !errors.As(err, &full) {
+			h.world.Fail(err)
+		}
+		return err
 	}
 	h.format = to
 	h.world.WriteFormat(to)
+	return nil
 }
 
 // FormatError indicates that the log has a format that this program does not know, so that the member stops. It went

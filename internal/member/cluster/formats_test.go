@@ -62,6 +62,23 @@ func TestAFormatIsDurableBeforeItIsWritten(t *testing.T) {
 	h.learnFormat(&protocol.Config{})
 	require.Equal(t, later, h.Format())
 
+	// A link with a member that writes a later format raises it, too.
+	h.Newest = later + 1
+	disk.err = &wal.FullError{}
+	require.ErrorAs(t, h.Writes(later+1), new(*wal.FullError))
+	require.Equal(t, later, h.Format())
+	disk.err = nil
+	require.NoError(t, h.Writes(later+1))
+	require.Equal(t, []int{later, later + 1}, disk.formats)
+	require.Equal(t, later+1, h.Told().Format.Written)
+	require.ErrorAs(t, h.Writes(later+2), new(*FormatError))
+	require.NoError(t, disk.failed, "another member is wrong")
+
+	h, disk = handshakesOf(1)
+	h.Newest = later
+	h.Recover(&protocol.Config{}, false, later)
+	require.Equal(t, later, h.Format(), "it was recorded before the restart")
+
 	c.Format = later + 1
 	h.learnFormat(c)
 	require.ErrorAs(t, disk.failed, new(*FormatError))

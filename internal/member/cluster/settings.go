@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/braidlog/braid/internal/format"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/protocol"
@@ -181,9 +182,11 @@ func (h *Handshakes) Told() transport.Told {
 	return t
 }
 
-// Recover takes in the applied membership with which the member starts, before it has a link. grown: see Learn.
-func (h *Handshakes) Recover(applied *protocol.Config, grown bool) {
+// Recover takes in the applied membership with which the member starts, before it has a link, and the format that its
+// directory may have. grown: see Learn.
+func (h *Handshakes) Recover(applied *protocol.Config, grown bool, recorded int) {
 	h.learnProfile(applied, applied, grown)
+	h.format = format.Of(recorded)
 	h.learnFormat(applied)
 }
 

@@ -30,8 +30,8 @@ var (
 func (w *Environment) linked(from *Member, life int, to *Member) bool {
 	admitted, gone := to.admits(from.ID)
 	l := w.Net.Link(from.ID, to.ID)
-	if gone || l.Shook(life, to.Life) {
-		return admitted
+	if gone || l.Shook(life, to.Life) && from.Handshakes.Format() <= to.Handshakes.Format() {
+		return admitted // a message in a later format needs another handshake
 	}
 	if !from.Up || from.Life != life {
 		return false // it has ended
@@ -51,6 +51,9 @@ func (w *Environment) linked(from *Member, life int, to *Member) bool {
 		return false
 	}
 	if from.Handshakes.Met(to.ID, to.who) != nil || to.Handshakes.Met(from.ID, from.who) != nil {
+		return false
+	}
+	if from.Handshakes.Writes(to.Handshakes.Format()) != nil || to.Handshakes.Writes(from.Handshakes.Format()) != nil {
 		return false
 	}
 	if !learnsBirth(from, to) || !learnsBirth(to, from) {

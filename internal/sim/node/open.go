@@ -48,7 +48,7 @@ func (m *Member) Start() error {
 	r.who, r.Handshakes = dir.Own.Who(), cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{m, dir})
 	r.Handshakes.Mutant, r.Handshakes.Newest = m.Env.Set.MutantName(), m.knows()
 	r.Handshakes.Shared = m.shared(&dir.Begin)
-	r.Handshakes.Recover(&dir.Meta.Config, dir.Grown(&dir.Meta.Cursor))
+	r.Handshakes.Recover(&dir.Meta.Config, dir.Grown(&dir.Meta.Cursor), dir.Format())
 	for _, o := range r.Handshakes.Shared.Overruled(&dir.Meta.Config.Profile) {
 		m.Env.Tracef("%s   %s is %s, the log has %s", m.ID, o.Name, o.Here, o.Used)
 	}
