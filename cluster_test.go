@@ -203,7 +203,8 @@ func (c *cluster) unlinked(id braid.MemberID) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		for _, n := range c.nodes {
-			if slices.ContainsFunc(n.Status().Links.Peers, func(p braid.PeerStats) bool { return p.ID == id && p.Connected }) {
+			linked := func(p braid.PeerStats) bool { return p.ID == id && p.Connected }
+			if slices.ContainsFunc(n.Status().Links.Peers, linked) {
 				return false
 			}
 		}

@@ -138,7 +138,8 @@ func (c *KubernetesContest) WriteText(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "\t\tasked/s\tdone/s\tp50 ms\tp99 ms\t")
 	row := func(protocol, kind, asked string, done float64, l Latency) {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", protocol, kind, asked, number(done), measured(l.P50), measured(l.P99))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", protocol, kind, asked, number(done),
+			measured(l.P50), measured(l.P99))
 	}
 	for _, r := range c.Results {
 		for _, k := range r.Kinds {

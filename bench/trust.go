@@ -8,11 +8,11 @@ import (
 
 // How much of a measurement may be something else. Beyond that its figures have a warning.
 const (
-	// MaxOthersPercent is the share of the machine's CPU time that the host and other processes may use together: on two
-	// cores a fifth of one core, which moves a figure by as much as MaxSpread.
+	// MaxOthersPercent is the share of the machine's CPU time that the host and other processes may use together: on
+	// two cores a fifth of one core, which moves a figure by as much as MaxSpread.
 	MaxOthersPercent = 10
-	// MaxSpread is how far the best round may be above the worst one, as a share of the median. A gain of a fifth is the
-	// least for which the log changes its protocol by itself: a wider spread hides it.
+	// MaxSpread is how far the best round may be above the worst one, as a share of the median. A gain of a fifth is
+	// the least for which the log changes its protocol by itself: a wider spread hides it.
 	MaxSpread = 0.2
 )
 

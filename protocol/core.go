@@ -405,8 +405,8 @@ type Change struct {
 	// Lineage names the log's lineage, in an UpdateMember that the cluster makes itself. It has no effect once
 	// the log has one.
 	Lineage uint64 `json:",omitempty"`
-	// Format raises the format in which members write, in an UpdateMember that the cluster makes itself. It has no effect
-	// if it is not later.
+	// Format raises the format in which members write, in an UpdateMember that the cluster makes itself. It has no
+	// effect if it is not later.
 	Format int `json:",omitempty"`
 	// Profile is the profile of a Tune: its version is one more than that of the profile that it replaces. nil in every
 	// other change. A protocol ignores Earlier.

@@ -49,8 +49,8 @@ func webClaims() []Claim {
 	low := func(series string) where { return where{series, thesisLow, byWebRate(3)} }
 	return []Claim{
 		{
-			Text: "over HTTP a request takes at most 1.1 times what it takes with multi-paxos", Paper: 14, PaperUnit: "× EPaxos",
-			Unit:    "×",
+			Text: "over HTTP a request takes at most 1.1 times what it takes with multi-paxos", Paper: 14,
+			PaperUnit: "× EPaxos", Unit: "×",
 			Measure: times(P50, low(seriesISS), low(seriesMultiPaxos)), Holds: atMost(1.1),
 			Note: "Medians at 5,400 requests/s, all reads in the log, callers at all 3 members. The thesis's is 14 to " +
 				"60 times EPaxos's.",

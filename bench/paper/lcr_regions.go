@@ -63,8 +63,8 @@ func lcrRegions() *Experiment {
 	}
 	for _, y := range []Metric{BlindP50, PlainP50} {
 		e.Plots = append(e.Plots, Plot{
-			Kind: Points, Title: y.label() + ", leader in " + matrix[0].name, XLabel: "region of the clients", Names: names,
-			Y: y, Caption: "Lower is better. Whiskers are the middle half of the runs.",
+			Kind: Points, Title: y.label() + ", leader in " + matrix[0].name, XLabel: "region of the clients",
+			Names: names, Y: y, Caption: "Lower is better. Whiskers are the middle half of the runs.",
 		})
 	}
 	e.Claims = regionClaims()

@@ -14,8 +14,8 @@ import (
 const (
 	plotWidth   = 760.0
 	plotHeight  = 330.0 // of the area between the axes
-	marginLeft  = 74.0 // at least
-	labelLeft   = 40.0 // of that for the axis' own label and the gaps around the ticks' labels
+	marginLeft  = 74.0  // at least
+	labelLeft   = 40.0  // of that for the axis' own label and the gaps around the ticks' labels
 	marginRight = 36.0
 	headHeight  = 34.0
 	rowHeight   = 20.0 // of the legend

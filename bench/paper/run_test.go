@@ -160,7 +160,8 @@ func TestRunFigures(t *testing.T) {
 		t.Errorf("b: %+v", f)
 	}
 	c := r.Claims[0]
-	if c.Measured == nil || *c.Measured != 30.5/11.5 || !c.passes || c.Holds != nil || c.Paper == nil || *c.Paper != 2.5 {
+	if c.Measured == nil || *c.Measured != 30.5/11.5 || !c.passes || c.Holds != nil ||
+		c.Paper == nil || *c.Paper != 2.5 {
 		t.Errorf("claim %+v", c)
 	}
 	if c := r.Claims[1]; c.Measured != nil || c.Holds != nil || c.Paper != nil {

@@ -249,7 +249,9 @@ func TestADay(t *testing.T) {
 		d.step("upgrade of "+d.flags[i].name, false, func() { d.restart(i, later) })
 	}
 	for _, protocol := range []string{"niagara", "craft", "iss", "raft"} {
-		d.step("switch to "+protocol, false, func() { ok(t, "switch", protocol, "--json", "--endpoints", d.endpoints()) })
+		d.step("switch to "+protocol, false, func() {
+			ok(t, "switch", protocol, "--json", "--endpoints", d.endpoints())
+		})
 	}
 	for _, i := range d.present() {
 		written, _ := d.formats(i)

@@ -64,7 +64,9 @@ func TestDrain(t *testing.T) {
 				}
 			})
 			back := func() { // raft prefers no leader, and epochs leave a member that gave a segment up out for a while
-				eventually(t, m+" leads again", func(context.Context) bool { return name != "spread" || len(d.leads(i)) > 0 })
+				eventually(t, m+" leads again", func(context.Context) bool {
+					return name != "spread" || len(d.leads(i)) > 0
+				})
 			}
 			d.step("undo", false, func() { drain("--undo"); back() })
 			d.step("drain again", false, func() { drain() })

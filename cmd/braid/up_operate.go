@@ -170,7 +170,8 @@ func (o *operator) Switch(protocol, token string) error {
 	o.switching, o.lastError = protocol, ""
 	o.work.Go(func() {
 		f := adminFlags{endpoints: endpoints, timeout: switchTimeout}
-		p, err := f.changeProtocol(withToken(o.ctx, token), braid.Switch{Protocol: protocol}, func(*braid.SwitchPlan) {})
+		to := braid.Switch{Protocol: protocol}
+		p, err := f.changeProtocol(withToken(o.ctx, token), to, func(*braid.SwitchPlan) {})
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if o.switching = ""; err != nil {

@@ -10,7 +10,8 @@ type Lead struct {
 	Leader   protocol.MemberID // 0: none is known
 	// Term is the one in which it leads. Two members never lead in the same term.
 	Term protocol.Term
-	// Open: every instance is led, see protocol.Status.Led. While one is not, no new entry gets a place in the global log.
+	// Open: every instance is led, see protocol.Status.Led. While one is not, no new entry gets a place in the global
+	// log.
 	Open bool
 }
 

@@ -35,8 +35,8 @@ func (f Format) Differs(there Format) string {
 	f, there = f.orFirst(), there.orFirst()
 	switch {
 	case f.Written > there.Newest:
-		return fmt.Sprintf("the log has format %d, the other member knows formats up to %d: run a version there that knows "+
-			"format %[1]d", f.Written, there.Newest)
+		return fmt.Sprintf("the log has format %d, the other member knows formats up to %d: run a version there that "+
+			"knows format %[1]d", f.Written, there.Newest)
 	case there.Written > f.Newest:
 		return fmt.Sprintf("the log has format %d, this member knows formats up to %d: run a version here that knows "+
 			"format %[1]d", there.Written, f.Newest)

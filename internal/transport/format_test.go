@@ -31,11 +31,13 @@ func TestMembersKnowTheFormatOfTheLog(t *testing.T) {
 		dialerWrites, dialerKnows, otherWrites, otherKnows int
 		dialer, other                                      string // what they say; "": there is a link
 	}{
-		"one knows a later one":     {0, 0, format.First, later, "", ""},
-		"both":                      {later, later, later, later + 1, "", ""},
-		"one has not applied it":    {format.First, later, later, later, "", ""},
-		"the other does not know":   {later, later, format.First, format.First, "run a version there", "run a version here"},
-		"the dialer does not know":  {format.First, format.First, later, later, "run a version here", "run a version there"},
+		"one knows a later one":  {0, 0, format.First, later, "", ""},
+		"both":                   {later, later, later, later + 1, "", ""},
+		"one has not applied it": {format.First, later, later, later, "", ""},
+		"the other does not know": {later, later, format.First, format.First,
+			"run a version there", "run a version here"},
+		"the dialer does not know": {format.First, format.First, later, later,
+			"run a version here", "run a version there"},
 		"the dialer knows too much": {later + 1, later + 1, later, later, "run a version there", "run a version here"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +78,8 @@ func TestAVersionWithoutFormats(t *testing.T) {
 		}
 		defer conn.Close()
 		text := "color=blue\n"
-		h := hello{purpose: forFrames, cluster: testCluster, from: 2, to: 1, settings: markOf(text), features: ownFeatures(0)}
+		h := hello{purpose: forFrames, cluster: testCluster, from: 2, to: 1, settings: markOf(text),
+			features: ownFeatures(0)}
 		if _, err := conn.Write(append(h.encode(), text...)); err != nil {
 			t.Fatal(err)
 		}

@@ -344,7 +344,8 @@ func TestInspect(t *testing.T) {
 // TestFilesOfALaterFormat: a log has files of both formats, and a program that knows the earlier one refuses it.
 func TestFilesOfALaterFormat(t *testing.T) {
 	fs := vfs.NewMem()
-	options := Options{FS: fs, Dir: "/d/log", SegmentBytes: testSegment, Identity: []byte("me"), Newest: format.First + 1}
+	options := Options{FS: fs, Dir: "/d/log", SegmentBytes: testSegment, Identity: []byte("me"),
+		Newest: format.First + 1}
 	l, err := Open(options)
 	require.NoError(t, err)
 	for i := uint64(1); l.current().seq < 5; i++ {

@@ -51,7 +51,8 @@ var sets = []set{
 		protocolPictures("iss", switchTo("iss")),
 		protocolPictures("multi-paxos", switchTo("multi-paxos")),
 	)},
-	{3, []string{"--protocol", "lcr", "--lane-prefix", "braid-up-load/"}, settle, protocolPictures("lcr", load(50, 1024))},
+	{3, []string{"--protocol", "lcr", "--lane-prefix", "braid-up-load/"}, settle,
+		protocolPictures("lcr", load(50, 1024))},
 	{5, []string{"--zones", "a,b,c", "--protocol", "craft"}, settle, protocolPictures("craft", load(10, 65536))},
 }
 
