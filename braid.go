@@ -610,7 +610,7 @@ func (n *Node) Err() error { return n.r.Err() }
 // serving meanwhile. A program that answers clients calls it before it stops serving.
 func (n *Node) HandOver(ctx context.Context) { n.r.HandOver(ctx) }
 
-// Drain makes this member lead nothing until Drain(false), or until it stops: it hands over whatever it leads, and
+// Drain makes this member lead nothing until Drain(false), or until it stops: it hands over all that it leads, and
 // others do not hand anything to it. It continues serving and voting. Drain returns at once; Status().Instances shows
 // what is still led here. What no other member could lead stays. The state machine may call it.
 func (n *Node) Drain(on bool) { n.r.Drain(on) }

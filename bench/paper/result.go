@@ -49,7 +49,7 @@ type Judged struct {
 	Unit      string   `json:"unit"`
 	Holds     *bool    `json:"holds"`
 
-	passes bool // the figure confirms the claim, on whatever machine it was measured
+	passes bool // the figure confirms the claim, on any machine
 }
 
 // Verdicts about claims.

@@ -124,7 +124,7 @@ func TestUpgradeToALaterFormat(t *testing.T) {
 	env := printed(ok(t, "ctl", "--endpoints", d.endpoints(), "member", "add", d.flags[3].name, "--peer-urls",
 		"http://"+d.flags[3].peer))
 	d.start(3, &dayMember{program: os.Args[0], env: env})
-	eventually(t, "the former version is told why it cannot join", func(context.Context) bool {
+	eventually(t, "the former version reports why it cannot join", func(context.Context) bool {
 		return strings.Contains(d.members[3].stderr.String(),
 			fmt.Sprintf("the log has format %d, this member knows formats up to %d", laterFormat, format.First))
 	})

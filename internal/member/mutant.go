@@ -129,7 +129,7 @@ var Mutants = [...]mutant.Info{
 		Does: "a log of one instance gets others before it has a profile, so members may not know what that means",
 		In:   mutant.Cluster{Instances: 1}},
 	{Name: MutantRaiseUnproven, Where: "Handshakes",
-		Does: "the leader raises the format of the log to the one that it knows, whatever others know"},
+		Does: "the leader raises the format of the log to the one that it knows, without regard to what others know"},
 	{Name: MutantSweepReferenced, Where: "Kept",
 		Does: "a body is given up with its entry, although the state refers to it", In: codedFive},
 	{Name: MutantRestoreRow, Where: "Bodies", Does: "a whole copy that is damaged is restored as a row", In: codedFive},

@@ -19,7 +19,7 @@ type draining struct {
 	others instance.Drained
 }
 
-// Drain makes this member lead nothing until it is called with false, or the member stops: whatever it leads is handed
+// Drain makes this member lead nothing until it is called with false, or the member stops: all that it leads is handed
 // over, again and again. It returns at once.
 func (r *Replica) Drain(on bool) {
 	d := &r.draining
@@ -52,16 +52,16 @@ func (r *Replica) drained() []protocol.MemberID {
 	return r.draining.others.Now(r.now())
 }
 
-// drain hands over what this member leads, and tells others not to hand anything to it.
+// drain hands over what this member leads, and announces to others that they must not hand anything to it.
 func (r *Replica) drain(ctx context.Context) {
 	pause := r.pauses()
 	defer pause.Stop()
 	var leaving instance.StopHandover
 	r.readView(func(*cluster.MemberView) { leaving.Config = r.operations.Config })
-	for told := time.Duration(0); ctx.Err() == nil; _ = r.pause(ctx, pause) {
-		if now := r.now(); told == 0 || now-told >= r.tuning().Election {
-			told = now
-			r.tellDrained(true)
+	for announced := time.Duration(0); ctx.Err() == nil; _ = r.pause(ctx, pause) {
+		if now := r.now(); announced == 0 || now-announced >= r.tuning().Election {
+			announced = now
+			r.announceDrain(true)
 		}
 		up, _ := r.linked()
 		drained := r.drained()
@@ -72,11 +72,11 @@ func (r *Replica) drain(ctx context.Context) {
 		})
 		r.input(gives)
 	}
-	r.tellDrained(false)
+	r.announceDrain(false)
 }
 
-// tellDrained tells the members with a link whether this one is drained.
-func (r *Replica) tellDrained(drained bool) {
+// announceDrain sends the members with a link whether this one is drained.
+func (r *Replica) announceDrain(drained bool) {
 	question := []byte{askDrained, 0}
 	if drained {
 		question[1] = 1
@@ -92,7 +92,7 @@ func (r *Replica) tellDrained(drained bool) {
 			ctx, cancel := context.WithTimeout(ctx, r.tuning().Election)
 			defer cancel()
 			if err := r.ask(ctx, to, "drained", question); err != nil {
-				r.log.Debug("a member was not told that this one is drained", "member", to, "err", err)
+				r.log.Debug("a member does not know that this one is drained", "member", to, "err", err)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ type Member struct {
 	Cluster  string `json:"cluster,omitempty"`
 	Version  string `json:"etcd_api_version,omitempty"`
 	Braid    string `json:"version,omitempty"` // the version of braid
-	// Format is that of the log and of frames; 0: its version does not tell. KnownFormat is the newest one that the
+	// Format is that of the log and of frames; 0: its version does not report it. KnownFormat is the newest one that the
 	// member's program knows.
 	Format      int    `json:"format,omitempty"`
 	KnownFormat int    `json:"known_format,omitempty"`

@@ -11,7 +11,7 @@ import (
 )
 
 // Members write one format, which the log has: files, frames and entries that a build of another version may not be
-// able to read. A build knows a newest format, and all earlier ones. Members tell it in handshakes. When links show
+// able to read. A build knows a newest format, and all earlier ones. Members send it in handshakes. When links show
 // that all members know a later format than the log has, the leader proposes it. A member writes it from where it has
 // applied the change, or from its first link with a member that writes it: that one may send what is in the format, of
 // other instances too, before this one has applied anything. Before that it records durably that its directory may have

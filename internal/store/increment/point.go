@@ -158,7 +158,7 @@ func (p *Point) complete(meta map[string][]byte) error {
 	return nil
 }
 
-// EntryKey returns the key of an entry of which a point has the hexadecimal form.
+// EntryKey returns the key of an entry from its hexadecimal form in a point.
 func EntryKey(text string) ([]byte, error) {
 	key, err := hex.DecodeString(text)
 	if _, ok := sums.ParseRevision(key); err != nil || !ok {
