@@ -41,6 +41,8 @@ type Status struct {
 	// Format is the format in which members write their logs and frames, as applied here. KnownFormat is the newest one
 	// that this program knows. The log gets a later format when all members know it.
 	Format, KnownFormat int
+	// Drained: this member is to lead nothing, see [Node.Drain].
+	Drained bool
 
 	LogBytes      int64         // bytes of log on disk
 	Log           LogStats      // what the disk did
@@ -106,7 +108,7 @@ func (n *Node) Status() Status {
 		Begun:     s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Next),
 		Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,
-		Format: format.Of(s.Config.Format), KnownFormat: format.Newest(),
+		Format: format.Of(s.Config.Format), KnownFormat: format.Newest(), Drained: n.r.Drains(),
 		LogBytes: s.LogBytes, Log: logStats(&s.Log), Links: linkStats(&s.Links, s.Trips), PendingBytes: s.PendingBytes,
 		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk),
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved,

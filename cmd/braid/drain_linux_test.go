@@ -59,6 +59,7 @@ func TestDrain(t *testing.T) {
 			require.Contains(t, stderr, `there is no member "m9"`)
 			d.step("drain", false, func() { require.Contains(t, drain(), m+" leads nothing") })
 			d.step("it stays drained", false, func() {
+				require.Contains(t, ok(t, "status", "--only", "--endpoints", d.flags[i].client), "yes, drained")
 				for end := time.Now().Add(4 * electionTimeout); time.Now().Before(end); {
 					require.Empty(t, d.leads(i))
 				}
@@ -69,6 +70,7 @@ func TestDrain(t *testing.T) {
 				})
 			}
 			d.step("undo", false, func() { drain("--undo"); back() })
+			require.NotContains(t, ok(t, "status", "--only", "--endpoints", d.flags[i].client), "drained")
 			d.step("drain again", false, func() { drain() })
 			d.step("restart", false, func() { d.restart(i, os.Args[0]); back() })
 			d.ends()

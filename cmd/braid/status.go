@@ -128,7 +128,7 @@ func printStatus(w io.Writer, members []status.Member) error {
 			fmt.Fprintf(t, "%s\t%s\t-\tno: %s\n", orDash(m.Name), m.Endpoint, m.Error)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.Endpoint, m.ID, yesNo(m.Ready),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.Endpoint, m.ID, readyText(m),
 			m.Revision, m.Applied,
 			status.Bytes(float64(m.LogBytes)), status.Bytes(float64(m.DBBytes)), status.Bytes(m.SentBytes),
 			status.Bytes(m.ReceivedBytes),
@@ -322,6 +322,14 @@ func nameOf(members []status.Member) func(id string) string {
 		}
 		return orDash(id)
 	}
+}
+
+// readyText is whether a member is ready, and whether it is drained.
+func readyText(m status.Member) string {
+	if m.Drained {
+		return yesNo(m.Ready) + ", drained"
+	}
+	return yesNo(m.Ready)
 }
 
 func yesNo(yes bool) string {

@@ -37,6 +37,7 @@ type Member struct {
 	IsLeader    bool   `json:"is_leader"`
 	Learner     bool   `json:"is_learner"`
 	Ready       bool   `json:"ready"`
+	Drained     bool   `json:"drained,omitempty"` // it is to lead nothing
 	// Serving is which requests of clients are answered (all, reads or none), and Why the others are not.
 	Serving string `json:"serving,omitempty"`
 	Why     string `json:"why,omitempty"`

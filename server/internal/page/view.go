@@ -21,6 +21,8 @@ type View struct {
 	// Format is that of the log and of frames, and KnownFormat the newest one that the member's program knows.
 	Format      int `json:"format"`
 	KnownFormat int `json:"known_format"`
+	// Drained: this member is to lead nothing.
+	Drained bool `json:"drained"`
 
 	Leader   string `json:"leader,omitempty"`
 	IsLeader bool   `json:"is_leader"`
@@ -208,7 +210,7 @@ func New(f *Facts) View {
 		Name: f.Name, ID: f.ID.String(), Cluster: f.Cluster, Version: version.Version,
 		Leader: name(f.Leader), IsLeader: f.ID != 0 && f.Leader == f.ID, Term: f.Term,
 		Ready: f.NotReady == nil, Braid: f.Braid,
-		Format: f.Log.Format, KnownFormat: f.Log.KnownFormat,
+		Format: f.Log.Format, KnownFormat: f.Log.KnownFormat, Drained: f.Log.Drained,
 		Revision: f.Revision, Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
 		DBBytes: f.DBSize, DBInUse: f.InUse, QuotaBytes: f.QuotaBytes,
 		Placement: st.Placement, Bodies: viewBodies(st),

@@ -237,7 +237,8 @@ export function roleText(m, short) {
   if (own === "learner" || own === "joining") return own
   if (!mine.length) {
     const leading = leaders()
-    return leading.length === 1 ? "follows " + nameOf(leading[0]) : leading.length ? "follows" : "no leader"
+    const drained = st?.drained ? "drained, " : ""
+    return drained + (leading.length === 1 ? "follows " + nameOf(leading[0]) : leading.length ? "follows" : "no leader")
   }
   if (st?.protocol === "iss") return short ? "leads" : "leads a segment"
   if (all.length === 1) return "leads"
