@@ -1,6 +1,7 @@
 package braid
 
 import (
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/internal/format"
@@ -34,8 +35,9 @@ type Status struct {
 	Applied Position
 	// Next is the slot of the global log that comes next. It is the zero Slot if the log is made of
 	// one instance. While commands wait, all wait for this slot's instance.
-	Next    Slot
-	Members []Member // as applied here
+	Next Slot
+	// Members are as applied here. With several instances a member is a voter once it votes in all of them.
+	Members []Member
 	// Lineage tells this log from logs that were founded apart; 0: none is applied here yet, or the order is "keyed".
 	Lineage uint64
 	// Format is the format in which members write their logs and frames, as applied here. KnownFormat is the newest one
@@ -107,7 +109,7 @@ func (n *Node) Status() Status {
 		Placement: string(now.Placement),
 		Begun:     s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Next),
-		Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,
+		Members: members(&s), Lineage: s.Config.Lineage,
 		Format: format.Of(s.Config.Format), KnownFormat: format.Newest(), Drained: n.r.Drains(),
 		LogBytes: s.LogBytes, Log: logStats(&s.Log), Links: linkStats(&s.Links, s.Trips), PendingBytes: s.PendingBytes,
 		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk),
@@ -115,6 +117,24 @@ func (n *Node) Status() Status {
 		Stages: StageStats(s.Stages), SnapshotTimes: s.SnapshotTimes,
 		Fit: fitStatus(&s, n.fitMode(&s)), At: time.Now(),
 	}
+}
+
+// members are those of the first instance. Each instance decides by itself when a member votes in it: a member is a
+// voter once it votes in all.
+func members(s *replica.Status) []Member {
+	all := s.Config.Clone().Members
+	for i := range all {
+		for k := range s.Instances {
+			in := &s.Instances[k].Config
+			switch m := in.Find(all[i].ID); {
+			case m == nil && len(in.Members) > 0 && !slices.Contains(in.Removed, all[i].ID): // to be added
+				all[i].Learner, all[i].Joining = true, true
+			case m != nil && m.Learner:
+				all[i].Learner, all[i].Joining = true, m.Joining
+			}
+		}
+	}
+	return all
 }
 
 // described is what a status says of the applied settings. The texts of all profiles take long, and a status is asked

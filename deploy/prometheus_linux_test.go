@@ -167,10 +167,11 @@ func (c *cluster) load() (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// selectors matches series with their labels; failures matches the selector of codes that do not all occur here.
+// selectors matches series with their labels; failures matches the selectors of codes and alarms that do not all occur
+// here.
 var (
 	selectors = regexp.MustCompile(`\b(?:up|(?:etcd|braid|grpc_server|process)_\w+)\b(?:\{[^}]*\})?`)
-	failures  = regexp.MustCompile(`,\s*grpc_code=~"[^"]*"`)
+	failures  = regexp.MustCompile(`,\s*(?:grpc_code=~"[^"]*"|alarm_type="CORRUPT")`)
 )
 
 // queriesOf returns the queries for which a cluster of a protocol has series, "": of each protocol: those of the
@@ -196,6 +197,18 @@ func queriesOf(t *testing.T, protocol string) (exprs []string) {
 		}
 	}
 	return exprs
+}
+
+// alarms are the queries among some that find a series only while an alarm is raised.
+func alarms(exprs []string) (alarms, others []string) {
+	for _, e := range exprs {
+		if strings.Contains(e, "etcd_debugging_server_alarms") {
+			alarms = append(alarms, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	return alarms, others
 }
 
 // protocolOf is the protocol that has a series; "": all.
@@ -225,12 +238,14 @@ func TestQueriesFindSeries(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	alarm := `ALERTS{alertname="BraidAlarm",alarm_type="NOSPACE",server_id="` + id + `"}`
-	p.findsAll([]string{alarm})
+	whileRaised, queries := alarms(queriesOf(t, ""))
+	require.NotEmpty(t, whileRaised)
+	p.findsAll(append(whileRaised, alarm))
 	c.ctl("alarm", "disarm")
 
 	stop := c.load()
 	defer stop()
-	p.findsAll(queriesOf(t, ""))
+	p.findsAll(queries)
 	for _, protocol := range []string{"lcr", "niagara", "iss", "raft"} {
 		do(t, "", c.braid, "switch", protocol, "--endpoints", strings.Join(c.ends, ","))
 		if protocol == "niagara" {
