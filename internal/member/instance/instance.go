@@ -95,7 +95,6 @@ type heldMessage struct {
 type pendingRead struct {
 	protocol.Read
 	born, at time.Duration
-	under    protocol.Route // who was asked
 	refused  bool
 }
 
@@ -208,11 +207,8 @@ func (in *Instance) route(b *intake.Batch) protocol.Route {
 	if int(b.Path) < len(in.routes) {
 		return in.routes[b.Path]
 	}
-	return in.leading()
+	return protocol.Route{To: in.leader, Term: in.term}
 }
-
-// leading is the leader, 0 if none is known.
-func (in *Instance) leading() protocol.Route { return protocol.Route{To: in.leader, Term: in.term} }
 
 // await puts a batch among the pending ones. Usually it is the last one. It is not if another
 // instance brought it before.
@@ -230,7 +226,7 @@ func (in *Instance) await(b *intake.Batch) {
 
 // Read asks for a read index; the answer comes as a ReadIndex with the question's context.
 func (in *Instance) Read(now time.Duration, read protocol.Read, out *Outbox) {
-	in.reads = append(in.reads, pendingRead{Read: read, born: now, at: now, under: in.leading()})
+	in.reads = append(in.reads, pendingRead{Read: read, born: now, at: now})
 	in.Step(now, read, out)
 }
 
@@ -745,8 +741,8 @@ func (in *Instance) again(now time.Duration, out *Outbox, late bool) {
 	var again []protocol.Read
 	for i := range in.reads {
 		r := &in.reads[i]
-		if r.refused || r.under != in.leading() || late && now-r.at >= in.cfg.RetryAfter {
-			r.at, r.under, r.refused = now, in.leading(), false
+		if !late && r.refused || late && (r.refused || now-r.at >= in.cfg.RetryAfter) {
+			r.at, r.refused = now, false
 			again = append(again, r.Read)
 		}
 	}

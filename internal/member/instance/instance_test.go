@@ -270,32 +270,6 @@ func TestReadsAreAskedAgain(t *testing.T) {
 	require.Equal(t, []uint64{8}, out.FailedReads)
 }
 
-// TestAnotherLeaderIsAskedForReads: the one that was asked before may have stopped before it answered.
-func TestAnotherLeaderIsAskedForReads(t *testing.T) {
-	c, in := newScripted(2)
-	var out Outbox
-	in.Read(0, protocol.Read{Context: 7}, &out)
-	reads := func() (n int) {
-		for _, input := range c.inputs {
-			if _, ok := input.(protocol.Read); ok {
-				n++
-			}
-		}
-		return n
-	}
-	changes := func(leader protocol.MemberID) {
-		c.then(func(e *protocol.Effects) { c.status.Leader, c.status.Term, e.Changed = leader, c.status.Term+1, true })
-		in.Step(time.Millisecond, &protocol.Message{}, &out)
-	}
-	changes(0)
-	require.Equal(t, 1, reads(), "there is no one to ask")
-	changes(3)
-	require.Equal(t, 2, reads())
-	c.then(func(e *protocol.Effects) { e.Changed = true })
-	in.Step(time.Millisecond, &protocol.Message{}, &out)
-	require.Equal(t, 2, reads(), "the same leader is not asked again")
-}
-
 func TestASnapshotAmongOtherInputsVoidsWhatCameBeforeIt(t *testing.T) {
 	c, in := newScripted(2)
 	var out Outbox
