@@ -63,15 +63,7 @@ func newBackupContest(c *BackupConfig, runs [][]*BackupResult) *BackupContest {
 func medianBackupResult(runs []*BackupResult) *BackupResult {
 	m := *runs[0]
 	m.Violations = nil
-	figures := medianEach(runs, func(r *BackupResult) (values []float64) {
-		for _, f := range r.figures() {
-			values = append(values, *f)
-		}
-		return values
-	})
-	for i, f := range m.figures() {
-		*f = figures[i]
-	}
+	setMedians(&m, runs, (*BackupResult).figures)
 	for _, r := range runs {
 		m.Violations = append(m.Violations, r.Violations...)
 	}

@@ -73,15 +73,7 @@ func newDefragContest(c *DefragConfig, runs [][]*DefragResult) *DefragContest {
 func medianDefragResult(runs []*DefragResult) *DefragResult {
 	m := *runs[0]
 	m.Violations = nil
-	figures := medianEach(runs, func(r *DefragResult) (values []float64) {
-		for _, f := range r.figures() {
-			values = append(values, *f)
-		}
-		return values
-	})
-	for i, f := range m.figures() {
-		*f = figures[i]
-	}
+	setMedians(&m, runs, (*DefragResult).figures)
 	m.Alone.Errors, m.During.Errors = 0, 0
 	for _, r := range runs {
 		m.Alone.Errors += r.Alone.Errors

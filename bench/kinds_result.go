@@ -23,6 +23,17 @@ func newServerResults[R serverResult](c *Contest, runs [][]R, median func([]R) R
 	return out
 }
 
+// setMedians sets figures of a result to their medians over some runs.
+func setMedians[R any](result R, runs []R, figures func(R) []*float64) {
+	for i, f := range figures(result) {
+		var values []float64
+		for _, r := range runs {
+			values = append(values, *figures(r)[i])
+		}
+		*f = median(values)
+	}
+}
+
 // Violation returns the first violation with its server, "" if there is none.
 func (s *serverResults[R]) Violation() string {
 	for _, r := range s.Results {

@@ -107,10 +107,9 @@ func medianKubernetesResult(runs []*KubernetesResult) *KubernetesResult {
 		m.Watches = append(m.Watches, KubernetesWatch{runs[0].Watches[i].Resource, f.ThroughputPS, f.LatencyMS})
 	}
 	m.MemoryMB = medianEach(runs, func(r *KubernetesResult) []float64 { return r.MemoryMB })
-	shares := medianEach(runs, func(r *KubernetesResult) []float64 {
-		return []float64{r.StolenPercent, r.OthersPercent}
+	setMedians(&m, runs, func(r *KubernetesResult) []*float64 {
+		return []*float64{&r.StolenPercent, &r.OthersPercent}
 	})
-	m.StolenPercent, m.OthersPercent = shares[0], shares[1]
 	for _, r := range runs {
 		m.Violations = append(m.Violations, r.Violations...)
 		m.Conflicts += r.Conflicts
