@@ -324,7 +324,8 @@ func TestAMemberThatHasOthersListens(t *testing.T) {
 	url := func(port string) []string { return []string{"http://127.0.0.1:" + port} }
 	o := braid.Options{
 		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1, PeerURLs: url("9")}},
-		Heartbeat: 10 * time.Millisecond, ElectionTimeout: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Heartbeat: 10 * time.Millisecond, ElectionTimeout: 100 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	n, err := braid.Open(o, newCounts())
 	require.NoError(t, err)

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// How much of a measurement may be something else. Beyond that its figures have a warning.
+// Bounds of disturbances of a measurement. Beyond them its figures have a warning.
 const (
 	// MaxOthersPercent is the share of the machine's CPU time that the host and other processes may use together: on
 	// two cores a fifth of one core, which moves a figure by as much as MaxSpread.
@@ -16,16 +16,16 @@ const (
 	MaxSpread = 0.2
 )
 
-// Warning says why figures that were measured meanwhile are not reliable; "" if they are.
+// Warning returns the reason why figures of the measurement with these shares are not reliable; "" if they are.
 func (s CPUShares) Warning() string {
 	if s.OthersPercent+s.StolenPercent <= MaxOthersPercent {
 		return ""
 	}
-	return fmt.Sprintf("meanwhile other processes used %.0f %% of the CPU, and the host took %.0f %%: measure on a "+
-		"quiet machine", s.OthersPercent, s.StolenPercent)
+	return fmt.Sprintf("other processes used %.0f %% of the CPU during the measurement, and the host took %.0f %%: "+
+		"measure on a quiet machine", s.OthersPercent, s.StolenPercent)
 }
 
-// spreadWarning says that rounds differ so much that their median is not reliable; "" if it is.
+// spreadWarning returns a warning if rounds differ so much that their median is not reliable; else "".
 func spreadWarning(spread [2]float64, median float64) string {
 	if median <= 0 || spread[1]-spread[0] <= MaxSpread*median {
 		return ""

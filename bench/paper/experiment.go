@@ -149,7 +149,7 @@ type PlotKind string
 // The kinds of plots.
 const (
 	Lines   PlotKind = "lines"   // medians over Case.X, with the range of the rounds
-	Points  PlotKind = "points"  // the same where x are things without an order: side by side, nothing joins them
+	Points  PlotKind = "points"  // the same for x without an order: side by side, not joined
 	Bars    PlotKind = "bars"    // a bar for each series, the median at its only point
 	Scatter PlotKind = "scatter" // a dot for each run: Y over X
 	// Tradeoff is a line through the medians of Y over those of X, in the order of Case.X.

@@ -228,7 +228,7 @@ func (p *Plot) scales(series []drawn) (x, y axis) {
 	case Lines:
 		return around(xs, p.LogX), newAxis(ys, p.LogY)
 	case Points:
-		const half = 0.5 // of the distance between two things
+		const half = 0.5 // of the distance between two x
 		return axis{lo: slices.Min(xs) - half, hi: slices.Max(xs) + half}, newAxis(ys, p.LogY)
 	}
 	return newAxis(xs, p.LogX), newAxis(ys, p.LogY)

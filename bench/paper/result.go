@@ -60,8 +60,8 @@ const (
 	verdictNone    = "no verdict"
 )
 
-// Unjudged says why the claims of a result have no verdict; "" if they have one. A verdict needs a full run on a
-// machine that others did not use.
+// Unjudged returns the reason why the claims of a result have no verdict; "" if they have one. A verdict needs a full
+// run on a machine that others did not use.
 func (r *Result) Unjudged() string {
 	m, why := &r.Machine, []string(nil)
 	switch rounds := r.e.fullRounds(); {
@@ -76,7 +76,7 @@ func (r *Result) Unjudged() string {
 	return strings.Join(why, "; ")
 }
 
-// verdict is what a result says of a claim.
+// verdict returns the verdict of a result about a claim.
 func (r *Result) verdict(j *Judged) string {
 	switch {
 	case j.Measured == nil:

@@ -128,11 +128,9 @@ func printStatus(w io.Writer, members []status.Member) error {
 			fmt.Fprintf(t, "%s\t%s\t-\tno: %s\n", orDash(m.Name), m.Endpoint, m.Error)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.Endpoint, m.ID, readyText(m),
-			m.Revision, m.Applied,
-			status.Bytes(float64(m.LogBytes)), status.Bytes(float64(m.DBBytes)), status.Bytes(m.SentBytes),
-			status.Bytes(m.ReceivedBytes),
-			fsyncs(m), orDash(fmt.Sprint(m.Alarms)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.Endpoint, m.ID,
+			readyText(m), m.Revision, m.Applied, status.Bytes(float64(m.LogBytes)), status.Bytes(float64(m.DBBytes)),
+			status.Bytes(m.SentBytes), status.Bytes(m.ReceivedBytes), fsyncs(m), orDash(fmt.Sprint(m.Alarms)))
 	}
 	printWhy(t, members)
 	printRates(t, members)

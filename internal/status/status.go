@@ -29,15 +29,15 @@ type Member struct {
 	Cluster  string `json:"cluster,omitempty"`
 	Version  string `json:"etcd_api_version,omitempty"`
 	Braid    string `json:"version,omitempty"` // the version of braid
-	// Format is that of the log and of frames; 0: its version does not report it. KnownFormat is the newest one that the
-	// member's program knows.
+	// Format is the format of the log and of frames; 0: its version does not report it. KnownFormat is the newest one
+	// that the member's program knows.
 	Format      int    `json:"format,omitempty"`
 	KnownFormat int    `json:"known_format,omitempty"`
 	Leader      string `json:"leader,omitempty"`
 	IsLeader    bool   `json:"is_leader"`
 	Learner     bool   `json:"is_learner"`
 	Ready       bool   `json:"ready"`
-	Drained     bool   `json:"drained,omitempty"` // it is to lead nothing
+	Drained     bool   `json:"drained,omitempty"` // it must lead nothing
 	// Serving is which requests of clients are answered (all, reads or none), and Why the others are not.
 	Serving string `json:"serving,omitempty"`
 	Why     string `json:"why,omitempty"`

@@ -120,8 +120,8 @@ var (
 	members = newFamily(prometheus.GaugeValue, "braid_members",
 		"Members of the cluster by role.", "role")
 	alarms = newFamily(prometheus.GaugeValue, "etcd_debugging_server_alarms",
-		"Alarms for every member in cluster. 1 for 'server_id' label with current ID. 2 for 'alarm_type' label with type "+
-			"of this alarm", "server_id", "alarm_type")
+		"Alarms for every member in cluster. 1 for 'server_id' label with current ID. 2 for 'alarm_type' label "+
+			"with type of this alarm", "server_id", "alarm_type")
 	logWaiting = newFamily(prometheus.GaugeValue, "braid_log_waiting",
 		"1 while the log waits for space on its disk, or for a descriptor.", "for")
 	syncs = newFamily(prometheus.CounterValue, "etcd_disk_wal_fsync_duration_seconds",
