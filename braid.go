@@ -139,7 +139,7 @@ func Open(o Options, sm StateMachine) (*Node, error) {
 	}
 	n := &Node{r: r, opt: c}
 	if !c.listens() && n.hasOthers() {
-		return nil, errors.Join(c.deaf(), r.Close())
+		return nil, errors.Join(c.notListening(), r.Close())
 	}
 	n.logTolerance()
 	return n, nil
@@ -611,8 +611,8 @@ func (n *Node) Err() error { return n.r.Err() }
 func (n *Node) HandOver(ctx context.Context) { n.r.HandOver(ctx) }
 
 // Drain makes this member lead nothing until Drain(false), or until it stops: it hands over all that it leads, and
-// others do not hand anything to it. It continues serving and voting. Drain returns at once; Status().Instances shows
-// what is still led here. What no other member could lead stays. The state machine may call it.
+// others hand nothing over to it. It continues serving and voting. Drain returns at once; Status().Instances shows the
+// instances that it still leads. It keeps those that no other member could lead. The state machine may call it.
 func (n *Node) Drain(on bool) { n.r.Drain(on) }
 
 // Close hands leadership over, which takes an election timeout at most. Then it stops the member and waits until its

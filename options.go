@@ -355,7 +355,7 @@ func (c *config) checkMembers() error {
 	}
 	conf := protocol.Config{Members: c.Members}
 	if conf.HasOthers(c.Self) && !c.listens() {
-		return c.deaf()
+		return c.notListening()
 	}
 	if c.Join {
 		return nil
@@ -381,8 +381,8 @@ func (c *config) checkMembers() error {
 // listens reports whether other members can connect to this one.
 func (c *config) listens() bool { return len(c.Listen)+len(c.Listeners) > 0 }
 
-// deaf is the error of a member that has others and does not listen.
-func (c *config) deaf() error {
+// notListening returns the error of a member that has others and does not listen.
+func (c *config) notListening() error {
 	return badOption("Listen", "is required where there are other members: they connect to this one")
 }
 

@@ -16,8 +16,8 @@ const ReadyWithin = 2 * time.Second
 // Ready returns nil if a member is ready: it knows a leader of every instance, and within [ReadyWithin] it has
 // applied what was acknowledged anywhere before the call. So the member is up to date, and not only with the part
 // that it received. Otherwise the error says what is missing, [ErrNoLeader] or [ErrReadTimeout]; asking again is
-// always safe. A member that was removed is not ready from when it knows that, though it runs on for a while: the error
-// is an [*ExpelledError]. Ready does not wait for a leader: [Node.WaitReady] does.
+// always safe. A member that was removed is not ready once it knows that, although it still runs for a while: the
+// error is an [*ExpelledError]. Ready does not wait for a leader: [Node.WaitReady] does.
 func Ready(ctx context.Context, node interface {
 	Status() Status
 	ReadBarrier(ctx context.Context) error

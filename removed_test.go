@@ -30,7 +30,7 @@ func (c *cluster) expelled(id braid.MemberID) *braid.ExpelledError {
 	return expelled
 }
 
-// unready waits until a member knows that it was removed. It is not ready then, though it runs on for a while.
+// unready waits until a member knows that it was removed. It is not ready then, although it still runs for a while.
 func (c *cluster) unready(id braid.MemberID) {
 	c.t.Helper()
 	n := c.nodes[id]

@@ -43,7 +43,7 @@ type Status struct {
 	// Format is the format in which members write their logs and frames, as applied here. KnownFormat is the newest one
 	// that this program knows. The log gets a later format when all members know it.
 	Format, KnownFormat int
-	// Drained: this member is to lead nothing, see [Node.Drain].
+	// Drained: this member must lead nothing, see [Node.Drain].
 	Drained bool
 
 	LogBytes      int64         // bytes of log on disk

@@ -75,8 +75,8 @@ type InstanceID = protocol.InstanceID
 // Index numbers the entries of one instance's log, from 1.
 type Index = protocol.Index
 
-// Term numbers the terms of leaders of one instance. A term has one leader at most. BallotText writes it as a ballot of
-// the protocols that have those.
+// Term numbers the terms of leaders of one instance. A term has one leader at most. BallotText formats it as a ballot,
+// for protocols with ballots.
 type Term = protocol.Term
 
 // Command is one command that [StateMachine.Apply] is given:

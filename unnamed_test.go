@@ -29,7 +29,7 @@ func TestMembersWithoutAProtocol(t *testing.T) {
 				require.Equal(t, name, c.nodes[3].Status().Protocol)
 			}
 			if p, fixed := began.(braid.MultiPaxos); fixed && p.Quorums != "" {
-				return // a member that joins must be given them
+				return // a member that joins must be given the quorums
 			}
 			joiner := braid.Member{ID: 4, PeerURLs: []string{freeURL(t)}}
 			c.dirs[4] = t.TempDir()

@@ -199,7 +199,7 @@ func queriesOf(t *testing.T, protocol string) (exprs []string) {
 	return exprs
 }
 
-// alarms are the queries among some that find a series only while an alarm is raised.
+// alarms separates queries that find a series only while an alarm is raised from the others.
 func alarms(exprs []string) (alarms, others []string) {
 	for _, e := range exprs {
 		if strings.Contains(e, "etcd_debugging_server_alarms") {

@@ -63,7 +63,8 @@ func TestTheMetricOfAlarmsHasThoseThatAreRaised(t *testing.T) {
 	require.Empty(t, now())
 }
 
-// TestTheSurvivorOfAMajorityHasNoLeader: not with ISS, where the log determines who leads.
+// TestTheSurvivorOfAMajorityHasNoLeader: without a majority no leader is known. ISS is not tried: there the log
+// determines the leaders, so each member knows them.
 func TestTheSurvivorOfAMajorityHasNoLeader(t *testing.T) {
 	for _, protocol := range []string{"raft", "multi-paxos"} {
 		t.Run(protocol, func(t *testing.T) {

@@ -18,11 +18,11 @@ func newBenchBackupCommand() *cobra.Command {
 		Short: "benchmark backups of a member, and restoring them",
 		Long: `backup starts clusters as processes on this machine, one after the other in alternating rounds,
 and fills them. It makes a backup of the first member and prepares a data directory from it; then it
-changes some of the keys, and does so again. Of braid the second backup is an increment. Of others it
-uses etcdctl and etcdutl, as they are built in. It shows the time and the peak of the memory of these
-commands, and that of the member meanwhile.
+changes some of the keys, and does so again. The second backup of braid is an increment. For other
+servers it uses etcdctl and etcdutl, which are built in. It shows the time and the peak of the memory of
+these commands, and the peak of the member's memory during the backup.
 
-What was restored must have all keys of the member, byte for byte. Otherwise the exit code is 1.`,
+The restored data must have all keys of the member, byte for byte. Otherwise the exit code is 1.`,
 		Example: `  braid bench backup
   braid bench backup --peer etcd --mib 1024 --val-size 16-1MiB`,
 		Args: cobra.NoArgs,

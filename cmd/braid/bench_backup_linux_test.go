@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// What is restored has all keys, and an increment is smaller than a whole backup.
+// The restored data has all keys, and an increment is smaller than a whole backup.
 func TestBenchBackup(t *testing.T) {
 	testsize.Long(t)
 	t.Parallel()

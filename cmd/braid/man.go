@@ -39,11 +39,11 @@ func writeManPages(cmd *cobra.Command, dir string) error {
 	return nil
 }
 
-// manName is the name of a command's page, as braid-ctl-put.
+// manName returns the name of a command's page, as braid-ctl-put.
 func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage is a page in the macros of man(7). Texts keep their lines: they have tables and commands. So cobra's own
-// writer, which takes them for Markdown, would not do.
+// manPage returns a page in the macros of man(7). Texts keep their lines, because they have tables and commands;
+// cobra's own writer would treat them as Markdown.
 func manPage(cmd *cobra.Command) string {
 	var page strings.Builder
 	fmt.Fprintf(&page, ".TH %q 1 \"\" \"braid %s\" \"braid\"\n", strings.ToUpper(manName(cmd)), braid.Version)
@@ -77,7 +77,7 @@ func flagUsages(flags *pflag.FlagSet) string {
 	return flags.FlagUsagesWrapped(width)
 }
 
-// roff escapes a text: what would be a request at the begin of a line, and characters with a meaning.
+// roff escapes a text: characters with a meaning, and lines that would be requests.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")

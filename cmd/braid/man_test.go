@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestManPages: each command that the help shows has a page, with its flags, and what it refers to exists.
+// TestManPages: each command that the help shows has a page, with its flags, and all pages that it refers to exist.
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
 	_, stderr, code := call("man", dir)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reader follows a page: it runs commands with other words in place of those of the page. etcdctl is braid ctl.
+// reader reads commands of a page, and replaces some of their words. etcdctl is braid ctl.
 type reader struct {
 	t     *testing.T
 	words map[string]string
@@ -32,8 +32,8 @@ func (r *reader) fields(line string) (args []string, ok bool) {
 	return args, false
 }
 
-// TestThePageFromEtcdIsFollowed runs each command of docs/using/from-etcd.md. The etcd that is left is a member of
-// braid: test/kubernetes and bench/rivals restore snapshots of etcd itself.
+// TestThePageFromEtcdIsFollowed runs each command of docs/using/from-etcd.md. A member of braid takes the place of
+// etcd: test/kubernetes and bench/rivals restore snapshots of etcd itself.
 func TestThePageFromEtcdIsFollowed(t *testing.T) {
 	t.Parallel()
 	old, dir := newServeFlags(t), t.TempDir()

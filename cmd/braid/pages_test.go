@@ -29,7 +29,7 @@ func pageLines(t *testing.T, file string) (lines []string) {
 	return lines
 }
 
-// words splits a command line as a shell does, without what a shell would replace.
+// words splits a command line as a shell does, without expansions.
 func words(line string) (words []string) {
 	var word strings.Builder
 	quote, begun := rune(0), false
@@ -56,8 +56,8 @@ func words(line string) (words []string) {
 	return words
 }
 
-// TestCommandsOfPagesExist: each command of braid in a code block of a page is one, and has the flags that it is given.
-// Other tests run those of some pages.
+// TestCommandsOfPagesExist: each command of braid in a code block of a page exists, and has the flags on the page.
+// Other tests run the commands of some pages.
 func TestCommandsOfPagesExist(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/*/*.md")

@@ -13,11 +13,11 @@ import (
 	"github.com/braidlog/braid/bench/paper"
 )
 
-// lineEvery is how often a line of progress is written where nothing else changes.
+// lineEvery is the time between two lines of progress of the same part.
 const lineEvery = 10 * time.Second
 
-// progress shows on standard error how far a command is: on a terminal as a bar that is drawn again, elsewhere as
-// lines, one when the command comes to another part and one every ten seconds. It is safe for concurrent use.
+// progress shows the progress of a command on standard error: on a terminal as a bar that is drawn again, elsewhere as
+// lines, one when the command begins another part and one every ten seconds. It is safe for concurrent use.
 type progress struct {
 	out        io.Writer
 	bar, lines bool
@@ -35,7 +35,7 @@ func newProgress(json bool) *progress {
 	return &progress{out: os.Stderr, bar: bar, lines: !bar && !json, now: time.Now, last: time.Now()}
 }
 
-// put shows in which part the command is, how much of it is done (0 to 1, less than 0: not known), and a text.
+// put shows the part in which the command is, the share of it that is done (0 to 1; less than 0: unknown), and a text.
 func (p *progress) put(part string, done float64, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/bench/paper"
 )
 
-// TestProgressInLines: where no terminal is, there is a line for each part, and one every ten seconds.
+// TestProgressInLines: without a terminal there is a line for each part, and one every ten seconds.
 func TestProgressInLines(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

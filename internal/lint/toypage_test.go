@@ -14,7 +14,8 @@ import (
 
 const toyPage, toyFolder = "../../docs/internals/writing-a-protocol.md", "internal/protocol/slotpaxos"
 
-// TestTheToyIsNamedWhereItsPageSays: a protocol is a folder and an entry in the registry, and what else names it.
+// TestTheToyIsNamedWhereItsPageSays: the files outside its folder that name the toy protocol are those that its page
+// lists.
 func TestTheToyIsNamedWhereItsPageSays(t *testing.T) {
 	var have []string
 	for _, f := range source(t).files {

@@ -74,7 +74,7 @@ func (t *answers) events() (out []Event) {
 	return out
 }
 
-// cluster asks a member for what it knows of all.
+// cluster asks a member for its report of all members.
 func (a *asker) cluster(ctx context.Context, endpoint string) (t answers, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Timeout)
 	defer cancel()
