@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,7 +73,7 @@ func TestThePageFromEtcdIsFollowed(t *testing.T) {
 	require.Contains(t, ok(t, "utl", "snapshot", "status", r.words["braid.db"], "-w", "fields"), `"Revision" : 4`)
 }
 
-// startRestored starts the members of a new cluster as the page starts the first one.
+// startRestored starts the members of a new cluster as the page starts the first one, and waits until all are ready.
 func startRestored(t *testing.T, args []string, members []serveFlags) {
 	t.Helper()
 	require.Equal(t, []string{"serve", "--name", members[0].name, "--data-dir", members[0].dir, "…"}, args)
@@ -80,9 +81,10 @@ func startRestored(t *testing.T, args []string, members []serveFlags) {
 		begin(t, "", f.args("--initial-advertise-peer-urls", "http://"+f.peer, "--advertise-client-urls",
 			"http://"+f.client, "--initial-cluster", initialCluster(members))...)
 	}
-	for _, f := range members {
-		eventually(t, "health", func(ctx context.Context) bool { return healthy(ctx, f.client) })
-	}
+	eventually(t, "all members have published their client URLs", func(context.Context) bool {
+		stdout, _, code := do(t, "", "status", "--endpoints", members[0].client)
+		return code == 0 && strings.Contains(stdout, members[1].client) && strings.Contains(stdout, members[2].client)
+	})
 }
 
 // TestThePageOfSecurityIsFollowed: with its commands a cluster answers only users who log in.
