@@ -13,9 +13,9 @@ import (
 	"github.com/braidlog/braid/internal/store/sums"
 )
 
-// applyIncrements makes of a backup's database, in a file of its own, the one of the last increment. Each must continue
-// the one before. sum is the backup's SHA-256, in hexadecimal; it returns those of the increments. The result was
-// compared with what the member had that wrote the last one. It is not synced.
+// applyIncrements applies increments to a copy of a backup's database. The first one must continue the backup, each
+// other one the increment before it. sum is the SHA-256 of the backup, in hexadecimal; those of the increments are
+// returned. After each increment the database is compared with the member's that wrote it. The file is not synced.
 func applyIncrements(path, sum string, files []string) (sums []string, err error) {
 	for _, name := range files {
 		i, err := increment.Open(name)
@@ -42,7 +42,7 @@ func applyIncrement(path, sum string, i *increment.File) error {
 	if err := i.Check(); err != nil {
 		return err
 	}
-	before, err := pointOfFile(path, nil)
+	before, err := pointOfFile(path)
 	if err != nil {
 		return err
 	}
@@ -54,56 +54,54 @@ func applyIncrement(path, sum string, i *increment.File) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(i.Visit(&restoring{file: i, db: db}), db.Close()); err != nil {
+	r := &restoring{file: i, db: db, name: schema.Key.Name()}
+	if err := errors.Join(i.Visit(r), db.Close()); err != nil {
 		return err
 	}
-	after, err := pointOfFile(path, func(f *os.File) error {
-		_, _, err := sumsOf(f, path)
+	if _, _, err := inspect(path, path); err != nil {
 		return err
-	})
+	}
+	after, err := pointOfFile(path)
 	if err == nil && !after.Is(i.Now) {
 		err = fmt.Errorf("with it the database is at %+v, and should be at %+v", after, i.Now)
 	}
 	return err
 }
 
-// pointOfFile returns the point of a database file, and calls also, if it is not nil, with the open file.
-func pointOfFile(path string, also func(*os.File) error) (p increment.Point, err error) {
+// pointOfFile returns the point of a database file, which has all values.
+func pointOfFile(path string) (p increment.Point, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return p, err
 	}
 	defer f.Close()
-	if also != nil {
-		if err := also(f); err != nil {
-			return p, err
-		}
-	}
 	pages, err := sums.PagesOfFile(f)
 	if err != nil {
 		return p, err
 	}
-	return increment.PointOf(pages)
+	return increment.PointOf(pages, nil)
 }
 
 const (
-	// restoredBytes is how much of an increment is written in one transaction, which bounds the memory that it takes.
+	// restoredBytes is the number of bytes that are put in one transaction. It bounds the memory of the process.
 	restoredBytes = 8 << 20
-	// trimmedKeys is how many entries are deleted in one.
+	// trimmedKeys is the number of entries that are deleted in one transaction.
 	trimmedKeys = 10000
+	// filledPages is the share of a page that is filled where keys are put in order.
+	filledPages = 0.9
 )
 
-// restoring puts an increment into a database: it implements [increment.Visitor].
+// restoring applies an increment to a database. It implements [increment.Visitor].
 type restoring struct {
 	file  *increment.File
 	db    *bolt.DB
-	name  []byte // of the present bucket; nil: none yet
+	name  []byte // of the present bucket, first that of the history
 	keys  [][]byte
 	data  [][]byte
 	bytes int
 }
 
-// Left deletes the entries that are not left, and compares the others with those of the member.
+// Left deletes the entries that are not listed, and compares the others with those of the member.
 func (r *restoring) Left(next func() ([]byte, error)) error {
 	left, err := next()
 	same := increment.NewLeft()
@@ -141,11 +139,11 @@ func (r *restoring) Left(next func() ([]byte, error)) error {
 	return err
 }
 
-// skip passes over an entry that is left where the increment was written, and is not here: the backup is of a member
-// that had completed a compaction earlier.
+// skip returns the next entry after one that the increment lists and this database does not have: the member of the
+// backup had removed it already, for a compaction. Otherwise it fails.
 func (r *restoring) skip(left []byte, next func() ([]byte, error)) ([]byte, error) {
 	at, _ := sums.ParseRevision(left)
-	if r.file.Since.Removed(&r.file.Now) || at.Main > r.file.Since.Compacting {
+	if r.file.Since.CompactedAt(&r.file.Now) || at.Main > r.file.Since.Compacting {
 		return nil, fmt.Errorf("the backup before it has no entry of revision %d/%d", at.Main, at.Sub)
 	}
 	return next()
@@ -153,9 +151,6 @@ func (r *restoring) skip(left []byte, next func() ([]byte, error)) ([]byte, erro
 
 // Entry puts an entry of the history.
 func (r *restoring) Entry(key, value []byte) error {
-	if r.name == nil {
-		r.name = schema.Key.Name()
-	}
 	if at, ok := sums.ParseRevision(key); !ok || at.Main <= r.file.Since.Revision {
 		return fmt.Errorf("%x is no revision behind %d", key, r.file.Since.Revision)
 	}
@@ -167,7 +162,7 @@ func (r *restoring) Bucket(name []byte) error {
 	if err := r.flush(); err != nil {
 		return err
 	}
-	first := r.name == nil || bytes.Equal(r.name, schema.Key.Name())
+	first := bytes.Equal(r.name, schema.Key.Name())
 	r.name = bytes.Clone(name)
 	return r.db.Update(func(tx *bolt.Tx) error {
 		if first {
@@ -201,14 +196,14 @@ func (r *restoring) Pair(key, value []byte) error { return r.put(key, value) }
 func (r *restoring) End() error { return r.flush() }
 
 func (r *restoring) put(key, value []byte) error {
-	r.keys, r.data = append(r.keys, bytes.Clone(key)), append(r.data, append([]byte{}, value...))
+	r.keys, r.data = append(r.keys, bytes.Clone(key)), append(r.data, bytes.Clone(value))
 	if r.bytes += len(key) + len(value); r.bytes < restoredBytes {
 		return nil
 	}
 	return r.flush()
 }
 
-// flush writes what was gathered.
+// flush writes the elements that were collected.
 func (r *restoring) flush() error {
 	if len(r.keys) == 0 {
 		return nil
@@ -226,6 +221,3 @@ func (r *restoring) flush() error {
 	r.keys, r.data, r.bytes = r.keys[:0], r.data[:0], 0
 	return err
 }
-
-// filledPages is how full pages become, because what is put into them is in order.
-const filledPages = 0.9

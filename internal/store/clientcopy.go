@@ -216,7 +216,7 @@ func (c *copier) fillSome(ctx context.Context, tx *bolt.Tx, from []byte) ([]byte
 // tombstone is the mark that etcd appends to the revision of a key that is deleted there.
 const tombstone = 't'
 
-// bury makes of the revision of a value that is lost one in which its key is deleted.
+// bury replaces the entry of a lost value by a deletion of its key.
 func (c *copier) bury(keys *bolt.Bucket, revision []byte, size int) error {
 	kv := new(mvccpb.KeyValue)
 	if err := proto.Unmarshal(keys.Get(revision), kv); err != nil {
@@ -235,7 +235,7 @@ var errReferences = errors.New("it is a copy of a member's database, whose large
 	"snapshot with \"braid ctl snapshot save\" instead")
 
 // adoptKeys creates the entries of values that only look like records in an imported database.
-func adoptKeys(tx *bolt.Tx, alike []alike) error {
+func adoptKeys(tx *bolt.Tx, found []alike) error {
 	if old := tx.Bucket(refsBucket.Name()); old != nil {
 		err := old.ForEach(func(_, entry []byte) error {
 			if _, _, literal, err := decodePlace(entry); err != nil || !literal {
@@ -251,7 +251,7 @@ func adoptKeys(tx *bolt.Tx, alike []alike) error {
 		}
 	}
 	entries, err := tx.CreateBucket(refsBucket.Name())
-	for _, a := range alike {
+	for _, a := range found {
 		if err == nil {
 			err = entries.Put(a.revision, a.entry)
 		}
@@ -262,8 +262,8 @@ func adoptKeys(tx *bolt.Tx, alike []alike) error {
 // alike is the entry of a value that only looks like a record.
 type alike struct{ revision, entry []byte }
 
-// findAlike finds such values in a database file. It reads the file, because all of a file that is mapped would count
-// as memory of the process.
+// findAlike finds such values in a database file. It reads the file, because the pages of a mapped file would count as
+// memory of the process.
 func findAlike(path string) (found []alike, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -25,7 +25,7 @@
 //   - Reads, in read.go and rangestream.go.
 //   - Snapshots, in snapshot.go and restore.go (between members), clientcopy.go (for clients), importing.go and
 //     birth.go (starting from an etcd snapshot).
-//   - Backups, in incremental.go (what was changed since a backup), applying.go (starting from increments), and
+//   - Backups, in incremental.go (the changes since a backup), applying.go (starting from increments), and
 //     packages increment (the format) and backups (a directory of them).
 //   - Defragmentation, in defragment.go (a copy while the store works), movable.go (a database whose file can be
 //     exchanged), changes.go (keys that were written meanwhile) and defragmetrics.go.

@@ -28,7 +28,8 @@ type ImportOptions struct {
 	// BumpRevision is added to the newest revision, and everything up to the sum counts as compacted: clients that saw
 	// revisions that the file does not have must notice that what they know is old. 0: revisions continue.
 	BumpRevision uint64
-	// Increments are files of increments, each of which continues the one before, the first one the file.
+	// Increments are the files of increments, in their order. The first one must continue the imported file, each other
+	// one the increment before it.
 	Increments []string
 }
 

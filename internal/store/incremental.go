@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -17,37 +16,36 @@ import (
 	"github.com/braidlog/braid/internal/store/sums"
 )
 
-// Increment is a frozen view of what the state has that it had not at an earlier point: see package increment.
+// Increment is a frozen view of the changes of the state since an earlier point: see package increment.
 type Increment struct {
 	view
 	values *values
 	refs   *refs // pinned until it is closed
 	pages  *sums.Pages
 	since  increment.Point
-	now    increment.Point // but the newest entry
+	now    increment.Point
 	unpin  sync.Once
 }
 
-// BehindError: this member has not applied yet what a backup has. A retry is safe, and may succeed later or with
-// another member.
+// BehindError: this member has not applied all commands that a backup covers. A retry is safe, and may succeed later or
+// with another member.
 type BehindError struct{ Applied, Wanted uint64 }
 
 func (e *BehindError) Error() string {
 	return fmt.Sprintf("store: the backup is of position %d, and this member has only applied %d", e.Wanted, e.Applied)
 }
 
-// OtherHistoryError: a backup is not of this cluster, although it has the same id: what the cluster wrote at the newest
-// or the oldest revision of the backup is something else. A retry is of no use: begin with a whole backup, in another
-// directory.
+// OtherHistoryError: a backup is not of this cluster, although it has the same id: the cluster has another entry at the
+// newest or the oldest revision of the backup. A retry is of no use: begin with a whole backup, in another directory.
 type OtherHistoryError struct{ Revision int64 }
 
 func (e *OtherHistoryError) Error() string {
 	return fmt.Sprintf("store: the backup is of another cluster: revision %d is not the same there", e.Revision)
 }
 
-// Increment returns a view of what was changed since a point of an earlier backup, as the state is now. It must be
-// closed. Nothing waits for it, and history that was compacted since is taken into account. While the database is
-// defragmented, it waits until ctx is done. Errors: [BehindError], [OtherHistoryError], [DamageError].
+// Increment returns a view of the changes between the point of an earlier backup and now. It must be closed. Only the
+// end of a defragmentation waits for it, and while the database is defragmented, it waits until ctx is done. Errors:
+// [BehindError], [OtherHistoryError], [DamageError].
 func (s *Store) Increment(ctx context.Context, since increment.Point) (*Increment, error) {
 	refs := s.database().refs
 	refs.pin(1) // values of the view can be fetched until it is closed
@@ -69,12 +67,12 @@ func (i *Increment) Close() error {
 	return i.view.Close()
 }
 
-// open reads where the view is, and refuses a point that is not in its past.
+// open reads the view's point, and refuses an earlier one that is not in its past.
 func (i *Increment) open() (err error) {
 	if i.pages, err = i.guarded.PagesOf(i.be); err != nil {
 		return i.guarded.Judge(i.dir, err)
 	}
-	if i.now, err = increment.MetaOf(i.pages, nil); err != nil {
+	if i.now, err = increment.PointOf(i.pages, i.large); err != nil {
 		return i.guarded.Judge(i.dir, err)
 	}
 	if i.now.Position < i.since.Position || i.now.Compacting < i.since.Compacting {
@@ -83,7 +81,7 @@ func (i *Increment) open() (err error) {
 	return errors.Join(i.compare(i.since.Last, i.since.Sum), i.compare(i.since.First, i.since.FirstSum))
 }
 
-// compare refuses a point if one of its entries is another one here. text is the entry's key; "": there is none.
+// compare refuses a point if one of its entries differs here. text is the entry's key; "": there is none.
 func (i *Increment) compare(text, want string) error {
 	if text == "" {
 		return nil
@@ -103,28 +101,39 @@ func (i *Increment) compare(text, want string) error {
 	return nil
 }
 
-// fingerprint is that of an entry of the history; false if it is not there.
+// fingerprint returns that of an entry of the history; false if it is not there.
 func (i *Increment) fingerprint(key []byte) (sum string, found bool, err error) {
 	data, err := i.pages.Get(increment.KeyBucket, key)
 	if err != nil || data == nil {
 		return "", false, err
 	}
-	entry, err := i.pages.Get(increment.ValuesBucket, key[:sums.RevisionKey])
+	value, err := i.large(key)
 	if err != nil {
 		return "", false, err
 	}
-	var value []byte
-	if entry != nil {
-		p, _, literal, err := decodePlace(entry)
-		if err != nil {
-			return "", false, err
-		}
-		if !literal {
-			value = p.record.sum[:]
-		}
-	}
-	_, sum, err = increment.Fingerprint(key, data, value)
+	sum, err = increment.Fingerprint(key, data, value)
 	return sum, true, err
+}
+
+// large returns the SHA-256 of an entry's large value; nil: the entry has its value.
+func (i *Increment) large(key []byte) ([]byte, error) {
+	place, err := i.pages.Get(increment.ValuesBucket, key[:sums.RevisionKey])
+	if err != nil {
+		return nil, err
+	}
+	return sumIn(place)
+}
+
+// sumIn returns the SHA-256 of the value of a place, encoded; nil: the place is nil, or the value is in its entry.
+func sumIn(place []byte) ([]byte, error) {
+	if place == nil {
+		return nil, nil
+	}
+	p, _, literal, err := decodePlace(place)
+	if err != nil || literal {
+		return nil, err
+	}
+	return p.record.sum[:], nil
 }
 
 // WriteTo writes the increment; Apply may continue meanwhile. The header has the cluster, the base and the time. It
@@ -132,10 +141,10 @@ func (i *Increment) fingerprint(key []byte) (sum string, found bool, err error) 
 func (i *Increment) WriteTo(ctx context.Context, w io.Writer, h increment.Header) error {
 	h.Since, h.Trimmed = i.since, i.since.Trimmed(&i.now)
 	out := &incrementWriter{Increment: i, ctx: ctx, out: increment.NewWriter(&contextWriter{ctx, w}, &h)}
-	if h.Trimmed && i.since.Removed(&i.now) {
+	if h.Trimmed && i.since.CompactedAt(&i.now) {
 		out.left = increment.NewLeft()
 	}
-	now, err := out.write(h.Trimmed)
+	err := out.write(h.Trimmed)
 	switch {
 	case out.out.Err() != nil:
 		return out.out.Err()
@@ -148,7 +157,7 @@ func (i *Increment) WriteTo(ctx context.Context, w io.Writer, h increment.Header
 	if out.left != nil {
 		leftSum = out.left.Sum()
 	}
-	return out.out.Close(now, leftSum)
+	return out.out.Close(i.now, leftSum)
 }
 
 // incrementWriter writes an increment. Errors that it returns are of reading the database, unless failed or the error
@@ -159,40 +168,24 @@ type incrementWriter struct {
 	out    *increment.Writer
 	places map[string][]byte // of large values, by the keys of their entries
 	all    int               // places, and values that look like large ones, in all of the history
-	left   *increment.Left   // nil: they cannot be compared
-	last   []byte            // key of the newest entry
+	left   *increment.Left   // nil: the older entries cannot be compared
 	failed error             // of fetching a value
 }
 
-func (w *incrementWriter) write(trimmed bool) (now increment.Point, err error) {
+func (w *incrementWriter) write(trimmed bool) error {
 	if err := w.guarded.CheckOthers(w.pages); err != nil {
-		return now, err
+		return err
 	}
 	if err := w.loadPlaces(); err != nil {
-		return now, err
+		return err
 	}
 	if err := w.entries(trimmed); err != nil {
-		return now, err
+		return err
 	}
-	if err := w.others(); err != nil {
-		return now, err
-	}
-	if now, err = increment.MetaOf(w.pages, w.last); err != nil || w.last == nil {
-		return now, err
-	}
-	if now.Sum, _, err = w.fingerprint(w.last); err != nil {
-		return now, err
-	}
-	first, _, err := w.pages.First(increment.KeyBucket)
-	if err != nil || first == nil {
-		return now, err
-	}
-	now.First = hex.EncodeToString(first)
-	now.FirstSum, _, err = w.fingerprint(first)
-	return now, err
+	return w.others()
 }
 
-// loadPlaces finds out where the large values are.
+// loadPlaces reads the places of the large values.
 func (w *incrementWriter) loadPlaces() error {
 	w.places = map[string][]byte{}
 	return w.pages.From(increment.ValuesBucket, nil, func(k, entry []byte) error {
@@ -206,22 +199,16 @@ func (w *incrementWriter) loadPlaces() error {
 	})
 }
 
-// entries writes the history: all of the newer entries and, if it is trimmed, which of the older ones are left.
-func (w *incrementWriter) entries(trimmed bool) (err error) {
+// entries writes the newer entries of the history and, if it is trimmed, a list of the older ones that are left.
+func (w *incrementWriter) entries(trimmed bool) error {
 	var from []byte
 	if !trimmed {
 		from = mvcc.RevToBytes(mvcc.Revision{Main: w.since.Revision + 1}, mvcc.NewRevBytes())
-		if w.since.Last != "" {
-			if w.last, err = increment.EntryKey(w.since.Last); err != nil {
-				return err
-			}
-		}
 	}
 	return w.pages.From(increment.KeyBucket, from, func(key, data []byte) error {
 		if err := w.guarded.CheckRevision(key, data); err != nil {
 			return err
 		}
-		w.last = append(w.last[:0], key...)
 		if at, _ := sums.ParseRevision(key); at.Main <= w.since.Revision {
 			return w.older(key, data)
 		}
@@ -235,36 +222,31 @@ func (w *incrementWriter) entries(trimmed bool) (err error) {
 	})
 }
 
-// older writes that an older entry is left.
-func (w *incrementWriter) older(key, data []byte) (err error) {
+// older adds an older entry to the list of those that are left.
+func (w *incrementWriter) older(key, data []byte) error {
 	w.out.Left(key)
 	if w.left != nil {
-		var value []byte
-		if entry, large := w.places[string(key)]; large {
-			p, _, _, err := decodePlace(entry)
-			if err != nil {
-				return err
-			}
-			value = p.record.sum[:]
+		value, err := sumIn(w.places[string(key)])
+		if err != nil {
+			return err
 		}
-		err = w.left.Add(key, data, value)
+		if err := w.left.Add(key, data, value); err != nil {
+			return err
+		}
 	}
-	return errors.Join(err, w.out.Err())
+	return w.out.Err()
 }
 
-// others writes all other buckets but that of large values, which are all in the history. The checksums of the whole
-// database are those of the restored one only if it had no such bucket, and no entry that a compaction still has to
-// remove, because another member may have removed it already.
+// others writes all other buckets. The large values are in the history. The checksums of the whole database are those
+// of the restored one only if no value is large or looks like it, and if no compaction has entries left to remove,
+// because another member may have removed them already.
 func (w *incrementWriter) others() error {
-	names, err := w.pages.Names()
+	names, err := increment.OtherBuckets(w.pages)
 	if err != nil {
 		return err
 	}
 	sealed := w.all == 0 && w.now.Compacting == w.now.Compacted
 	for _, name := range names {
-		if name == increment.KeyBucket || name == increment.ValuesBucket {
-			continue
-		}
 		w.out.Bucket(name)
 		err := w.pages.From(name, nil, func(key, value []byte) error {
 			if sealed || !sums.IsRecord(name, key) {

@@ -36,7 +36,7 @@ func wholeBackup(t *testing.T, n *node) *chain {
 	n.clientSnapshot(&b)
 	c := &chain{t: t, full: filepath.Join(t.TempDir(), "full.db")}
 	require.NoError(t, os.WriteFile(c.full, b.Bytes(), 0o600))
-	now, err := pointOfFile(c.full, nil)
+	now, err := pointOfFile(c.full)
 	require.NoError(t, err)
 	c.now, c.sum = now, fmt.Sprintf("%x", b.Bytes()[b.Len()-32:])
 	return c

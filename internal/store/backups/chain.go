@@ -22,8 +22,9 @@ func (c Chain) Files(dir string) (full string, increments []string) {
 	return increments[0], increments[1:]
 }
 
-// Find returns what is needed for the newest backup of a revision that has no problem, because several may be of one
-// revision; 0: for the newest backup. A backup with a problem is refused: then name the revision of an earlier one.
+// Find returns the chain of the backup of a revision; 0: of the newest backup. If several backups are of the revision,
+// it is the newest of those without a problem. It fails if the backup has a problem: earlier ones can be found by their
+// revisions.
 func Find(dir string, revision int64) (Chain, error) {
 	all, err := List(dir)
 	if err != nil {
@@ -32,30 +33,31 @@ func Find(dir string, revision int64) (Chain, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%s has no backups", dir)
 	}
-	var revisions []string
 	problem := ""
 	for n, i := range slices.Backward(all) {
-		if i.Problem == "" && !slices.Contains(revisions, strconv.FormatInt(i.Now.Revision, 10)) {
-			revisions = append(revisions, strconv.FormatInt(i.Now.Revision, 10))
-		}
 		if revision != 0 && i.Now.Revision != revision {
 			continue
 		}
-		if i.Problem != "" {
-			if problem = cmp.Or(problem, i.Problem); revision == 0 {
-				break
-			}
-			continue
+		if i.Problem == "" {
+			return all[lastFull(all[:n+1]) : n+1], nil
 		}
-		first := n
-		for all[first].Kind != Full {
-			first--
+		if problem = cmp.Or(problem, i.Problem); revision == 0 {
+			break
 		}
-		return all[first : n+1], nil
 	}
 	if problem != "" {
 		return nil, fmt.Errorf("%s; the backups before it can be restored by their revisions", problem)
 	}
 	return nil, fmt.Errorf("%s has no backup of revision %d, but those of %s", dir, revision,
-		strings.Join(revisions, ", "))
+		strings.Join(revisions(all), ", "))
+}
+
+// revisions returns the revisions of the backups without a problem, the newest first, each once.
+func revisions(all []Info) (texts []string) {
+	for _, i := range slices.Backward(all) {
+		if text := strconv.FormatInt(i.Now.Revision, 10); i.Problem == "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return texts
 }

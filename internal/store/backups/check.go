@@ -4,12 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-
-	"github.com/braidlog/braid/internal/store/increment"
 )
 
 // Check is List with every file read to its end and compared with its digest. It stops with ctx's error when ctx is
@@ -26,13 +23,9 @@ func Check(ctx context.Context, dir string) ([]Info, error) {
 	return all, nil
 }
 
-// CheckNewest does so with the newest backup and those that it continues.
+// CheckNewest is [Check] of the newest backup and of those that it continues. The problems are noted in d.Backups.
 func (d *Dir) CheckNewest(ctx context.Context) error {
-	first := len(d.Backups) - 1
-	for first > 0 && d.Backups[first].Kind != Full {
-		first--
-	}
-	err := check(ctx, d.Path, d.Backups[max(first, 0):])
+	err := check(ctx, d.Path, d.Backups[max(lastFull(d.Backups), 0):])
 	link(d.Backups)
 	return err
 }
@@ -52,15 +45,8 @@ func check(ctx context.Context, dir string, all []Info) error {
 	return nil
 }
 
-// check compares a file with its digest.
+// check compares a file with its digest, which is the end of the file for both kinds.
 func (i *Info) check(ctx context.Context, dir string) error {
-	if i.Kind == Increment {
-		f, err := increment.Open(i.Path(dir))
-		if err != nil {
-			return err
-		}
-		return errors.Join(f.Check(), f.Close())
-	}
 	f, err := os.Open(i.Path(dir))
 	if err != nil {
 		return err

@@ -24,14 +24,14 @@ const (
 // Dir is a directory to which this process alone adds backups.
 type Dir struct {
 	Path string
-	// Backups are there, by number.
+	// Backups are those in the directory, by number.
 	Backups []Info
 
 	lock io.Closer
 }
 
-// Open opens a directory, which is made if it does not exist, and removes what earlier processes did not complete. It
-// must be closed. It fails while another process adds a backup.
+// Open opens a directory, which is made if it does not exist, and removes backups that earlier processes did not
+// complete. It must be closed. It fails while another process has it open.
 func Open(path string) (*Dir, error) {
 	if err := durable.MakeDir(vfs.OS, path, 0o700); err != nil {
 		return nil, err
@@ -65,6 +65,9 @@ func (d *Dir) clean() error {
 	return err
 }
 
+// Increments returns the number of increments since the newest whole backup.
+func (d *Dir) Increments() int { return len(d.Backups) - 1 - lastFull(d.Backups) }
+
 // Newest returns the newest backup; nil: there is none.
 func (d *Dir) Newest() *Info {
 	if len(d.Backups) == 0 {
@@ -73,8 +76,8 @@ func (d *Dir) Newest() *Info {
 	return &d.Backups[len(d.Backups)-1]
 }
 
-// Add writes a backup, checks what is on the disk then, and gives it its name. keep decides by what the backup turned
-// out to be whether it stays; nil: it does. After an error, or if it does not stay, the directory is as before.
+// Add writes a backup, reads it again and checks it, and gives it its name if keep returns true. Otherwise, and after
+// an error, the directory is as before, and added is nil.
 func (d *Dir) Add(ctx context.Context, kind string, cluster uint64, write func(io.Writer) error,
 	keep func(*Info) (bool, error)) (added *Info, err error) {
 	part, err := os.CreateTemp(d.Path, partPrefix)
@@ -99,10 +102,8 @@ func (d *Dir) Add(ctx context.Context, kind string, cluster uint64, write func(i
 	if err != nil {
 		return nil, fmt.Errorf("the backup is not complete: %w", err)
 	}
-	if keep != nil {
-		if stays, err := keep(i); err != nil || !stays {
-			return nil, err
-		}
+	if stays, err := keep(i); err != nil || !stays {
+		return nil, err
 	}
 	i.File = nameOf(i.Number, kind, cluster)
 	if err := os.Rename(part.Name(), i.Path(d.Path)); err != nil {
@@ -113,7 +114,7 @@ func (d *Dir) Add(ctx context.Context, kind string, cluster uint64, write func(i
 }
 
 // Prune removes the oldest backups so that a number of whole ones stay, with the increments that continue them. It
-// removes the newest first of those: what is left can be restored at any time.
+// removes an increment before the backups that it continues, so that those that are left can be restored at any time.
 func (d *Dir) Prune(keep int) (removed []Info, err error) {
 	full, first := 0, len(d.Backups)
 	for first > 0 && full < keep {

@@ -18,7 +18,7 @@ import (
 const (
 	// Full is a whole state: a snapshot file as etcdctl saves it.
 	Full = "full"
-	// Increment is what was changed since the backup before.
+	// Increment has the changes since the backup before.
 	Increment = "increment"
 )
 
@@ -35,11 +35,11 @@ type Info struct {
 	Bytes int64            `json:"bytes"`
 	Time  time.Time        `json:"time"`
 	File  string           `json:"file"`
-	// SHA256 is the digest at the end of the file, in hexadecimal, and Base that of the backup which an increment
+	// SHA256 is the digest at the end of the file, in hexadecimal. Base is that of the backup that an increment
 	// continues.
 	SHA256 string `json:"sha256"`
 	Base   string `json:"base,omitempty"`
-	// Problem says why nothing can be restored from the backup; "": none is known.
+	// Problem is the reason why the backup cannot be restored; "": none is known.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -68,7 +68,7 @@ func parseName(name string) (i Info, ok bool) {
 	return Info{Number: number, Kind: m[2], Cluster: m[3], File: name}, err == nil
 }
 
-// read completes what the name says by the beginning and the end of the file.
+// read sets the fields that the name does not have, from the beginning and the end of the file.
 func (i *Info) read(dir string) error {
 	if i.Kind == Full {
 		return i.readFull(i.Path(dir))
@@ -106,7 +106,7 @@ func (i *Info) readFull(path string) error {
 	i.SHA256 = hex.EncodeToString(digest)
 	pages, err := sums.PagesOfFile(f)
 	if err == nil {
-		i.Now, err = increment.PointOf(pages)
+		i.Now, err = increment.PointOf(pages, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("%s is damaged: %w", i.File, err)

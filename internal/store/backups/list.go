@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// List returns the backups of a directory, by number. A problem of a backup is one of all increments that continue it,
-// too. It reads the beginnings and the ends of the files; [Check] reads all of them. A directory that does not exist
+// List returns the backups of a directory, by number. If a backup has a problem, all increments that continue it have
+// it, too. It reads the beginnings and the ends of the files; [Check] reads all of them. A directory that does not exist
 // has none.
 func List(dir string) (all []Info, err error) {
 	names, err := os.ReadDir(dir)
@@ -32,6 +32,16 @@ func List(dir string) (all []Info, err error) {
 	slices.SortFunc(all, func(a, b Info) int { return a.Number - b.Number })
 	link(all)
 	return all, nil
+}
+
+// lastFull returns the index of the last whole backup; -1: there is none.
+func lastFull(all []Info) int {
+	for n, i := range slices.Backward(all) {
+		if i.Kind == Full {
+			return n
+		}
+	}
+	return -1
 }
 
 // link notes problems of increments that do not continue the backup before them, or that continue one with a problem.

@@ -15,7 +15,7 @@ import (
 // Error: a file is no increment, or is damaged. A retry is of no use.
 type Error struct {
 	File string
-	What string
+	What string // follows the file's name in a sentence
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s %s", e.File, e.What) }
@@ -35,8 +35,8 @@ type File struct {
 // mostJSON bounds headers and footers, in bytes.
 const mostJSON = 64 << 10
 
-// Open opens a file and reads its header and footer. [File.Check] reads the rest of it. It must be closed. A file that
-// is none, or is cut off, is refused with an [*Error].
+// Open opens a file and reads its header and footer. [File.Check] reads all of it. It must be closed. If the file is no
+// increment, or is cut off, the error is an [*Error].
 func Open(name string) (*File, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -109,7 +109,7 @@ func (i *File) readFooter() error {
 	return i.bad("is damaged: it has no footer")
 }
 
-// Check reads the whole file and compares it with the SHA-256 at its end. It refuses one that differs with an [*Error].
+// Check reads the whole file and compares it with the SHA-256 at its end. If they differ, the error is an [*Error].
 func (i *File) Check() error {
 	digest := sha256.New()
 	if _, err := io.Copy(digest, io.NewSectionReader(i.f, 0, i.Bytes-sha256.Size)); err != nil {

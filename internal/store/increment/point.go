@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -25,14 +26,14 @@ var (
 // ValuesBucket says where a member keeps large values. A backup does not have it, because they are all in its history.
 const ValuesBucket = "braidLargeValues"
 
-// Point is where in the history of its cluster a database is. In JSON numbers are text, because they have 64 bits.
+// Point is the place of a database in the history of its cluster. In JSON numbers are text, because they have 64 bits.
 type Point struct {
-	// Revision is the newest one.
+	// Revision is the newest revision.
 	Revision int64 `json:"revision,string"`
-	// Position is that of the last command, which rises with every command: etcd's consistent index.
+	// Position is that of the last applied command: etcd's consistent index. It rises with every command.
 	Position uint64 `json:"position,string"`
-	// Compacting is the revision up to which history is compacted, and Compacted the one up to which that is completed
-	// in the database; 0: none.
+	// Compacting is the revision up to which compaction has begun, and Compacted the one up to which the database has
+	// completed it; 0: none.
 	Compacting int64 `json:"compacting,string,omitempty"`
 	Compacted  int64 `json:"compacted,string,omitempty"`
 	// Last is the key of the newest entry of the history, in hexadecimal, and Sum its fingerprint: two clusters with
@@ -58,9 +59,9 @@ func (p *Point) Trimmed(later *Point) bool {
 	return later.Compacting != later.Compacted || p.Compacting != later.Compacting || p.Compacted != later.Compacted
 }
 
-// Removed reports whether a database at a later point has completed all compactions of which this one's may have
-// removed entries: then all older entries that are left there are here, too.
-func (p *Point) Removed(later *Point) bool { return later.Compacted >= p.Compacting }
+// CompactedAt reports whether the compactions that had begun at this point are completed at a later one. Then the
+// database at this point has every older entry that is left at the later one.
+func (p *Point) CompactedAt(later *Point) bool { return later.Compacted >= p.Compacting }
 
 // Is reports whether a database at this point is the one that is expected. If a compaction was not completed there, the
 // newest and the oldest entry may be missing: another member had removed them already.
@@ -71,51 +72,50 @@ func (p Point) Is(expected Point) bool {
 	return p == expected
 }
 
-// PointOf reads the point of a database whose values are all in it.
-func PointOf(pages *sums.Pages) (p Point, err error) {
+// PointOf reads the point of a database. large returns the SHA-256 of the value of an entry, by the entry's key, if the
+// value is elsewhere, nil if the entry has it. If large is nil, all entries have their values.
+func PointOf(pages *sums.Pages, large func(key []byte) ([]byte, error)) (p Point, err error) {
 	meta, err := p.others(pages)
 	if err != nil {
 		return p, err
 	}
-	key, data, err := pages.Last(KeyBucket)
-	if err != nil {
+	fingerprint := func(key, data []byte, err error) (string, string, error) {
+		if err != nil || key == nil {
+			return "", "", err
+		}
+		var value []byte
+		if large != nil {
+			if value, err = large(key); err != nil {
+				return "", "", err
+			}
+		}
+		sum, err := Fingerprint(key, data, value)
+		return hex.EncodeToString(key), sum, err
+	}
+	if p.Last, p.Sum, err = fingerprint(pages.Last(KeyBucket)); err != nil {
 		return p, err
 	}
-	if key == nil {
-		return p, p.complete(meta)
-	}
-	if p.Last, p.Sum, err = Fingerprint(key, data, nil); err != nil {
-		return p, err
-	}
-	if key, data, err = pages.First(KeyBucket); err != nil {
-		return p, err
-	}
-	if p.First, p.FirstSum, err = Fingerprint(key, data, nil); err != nil {
+	if p.First, p.FirstSum, err = fingerprint(pages.First(KeyBucket, nil)); err != nil {
 		return p, err
 	}
 	return p, p.complete(meta)
 }
 
-// MetaOf reads everything of a database's point but the newest entry, whose key is given, and the oldest one; nil:
-// there is none.
-func MetaOf(pages *sums.Pages, last []byte) (p Point, err error) {
-	meta, err := p.others(pages)
-	if err != nil {
-		return p, err
-	}
-	p.Last = hex.EncodeToString(last)
-	return p, p.complete(meta)
+// OtherBuckets returns the names of all buckets but the history and the places of its large values.
+func OtherBuckets(pages *sums.Pages) ([]string, error) {
+	names, err := pages.Names()
+	return slices.DeleteFunc(names, func(name string) bool { return name == KeyBucket || name == ValuesBucket }), err
 }
 
 // others computes the digest of the other buckets, and returns the bucket meta.
 func (p *Point) others(pages *sums.Pages) (meta map[string][]byte, err error) {
-	names, err := pages.Names()
+	names, err := OtherBuckets(pages)
+	if err != nil {
+		return nil, err
+	}
 	meta, digest := map[string][]byte{}, sha256.New()
 	for _, name := range names {
-		if name == KeyBucket || name == ValuesBucket || err != nil {
-			continue
-		}
-		err = pages.From(name, nil, func(k, v []byte) error {
+		err := pages.From(name, nil, func(k, v []byte) error {
 			if name == metaBucket {
 				meta[string(k)] = append([]byte{}, v...)
 			}
@@ -128,9 +128,12 @@ func (p *Point) others(pages *sums.Pages) (meta map[string][]byte, err error) {
 			}
 			return nil
 		})
+		if err != nil {
+			return nil, err
+		}
 	}
 	p.Others = hex.EncodeToString(digest.Sum(nil)[:16])
-	return meta, err
+	return meta, nil
 }
 
 // complete sets what the meta bucket has, and the revision, which is that of etcd after it has opened the database.
@@ -167,12 +170,12 @@ func EntryKey(text string) ([]byte, error) {
 	return key, nil
 }
 
-// Fingerprint identifies an entry of the history by its content, however its value is stored. value is the SHA-256 of
-// its value; nil: the entry has the value itself.
-func Fingerprint(key, data []byte, value []byte) (last, sum string, err error) {
+// Fingerprint returns a digest of an entry of the history, in hexadecimal. It is the same wherever the value is stored.
+// value is the SHA-256 of the value; nil: the entry has the value itself.
+func Fingerprint(key, data, value []byte) (string, error) {
 	kv := new(mvccpb.KeyValue)
 	if err := proto.Unmarshal(data, kv); err != nil {
-		return "", "", fmt.Errorf("revision %x: %w", key, err)
+		return "", fmt.Errorf("revision %x: %w", key, err)
 	}
 	if value == nil {
 		own := sha256.Sum256(kv.Value)
@@ -184,22 +187,21 @@ func Fingerprint(key, data []byte, value []byte) (last, sum string, err error) {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}
 	whole := sha256.Sum256(append(b, value...))
-	return hex.EncodeToString(key), hex.EncodeToString(whole[:16]), nil
+	return hex.EncodeToString(whole[:16]), nil
 }
 
-// Left is a digest of older entries that are left: a base with other entries at their revisions is one of another
-// history.
+// Left is a digest of the older entries that are left. A base with a different digest is of another history.
 type Left struct{ digest hash.Hash }
 
-// NewLeft returns that of no entries.
+// NewLeft returns the digest of no entries.
 func NewLeft() *Left { return &Left{sha256.New()} }
 
 // Add adds an entry. value is as for [Fingerprint].
 func (l *Left) Add(key, data, value []byte) error {
-	_, sum, err := Fingerprint(key, data, value)
+	sum, err := Fingerprint(key, data, value)
 	_, _ = io.WriteString(l.digest, sum)
 	return err
 }
 
-// Sum is the digest of what was added.
+// Sum returns the digest of the entries that were added, in hexadecimal.
 func (l *Left) Sum() string { return hex.EncodeToString(l.digest.Sum(nil)[:16]) }

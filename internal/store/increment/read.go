@@ -71,9 +71,9 @@ func (r *records) cut(err error) error {
 	return err
 }
 
-// Visitor is called with what a file has, in this order. Arguments are valid until it returns.
+// Visitor receives the contents of a file, in the order of these methods. Arguments are valid until a method returns.
 type Visitor interface {
-	// Left is called if the header says Trimmed. next returns the keys of the older entries that are left, in order;
+	// Left is called if the header has Trimmed. next returns the keys of the older entries that are left, in order;
 	// nil: there is none any more.
 	Left(next func() ([]byte, error)) error
 	// Entry is called with each newer entry of the history, in order.
@@ -81,7 +81,7 @@ type Visitor interface {
 	// Bucket is called with the name of each other bucket, and Pair then with each of its elements.
 	Bucket(name []byte) error
 	Pair(key, value []byte) error
-	// End is called behind all that.
+	// End is called last.
 	End() error
 }
 
@@ -130,10 +130,10 @@ func visit(v Visitor, at *record) error {
 // errOrder: a checked file has its records in another order, so other software wrote it.
 var errOrder = errors.New("the records of an increment are not in their order")
 
-// leftOver reads the list of older entries that are left.
+// leftOver reads the list of the older entries that are left.
 type leftOver struct {
 	records *records
-	at      record // whose key is what is not read yet
+	at      record // its key is the part of the list that is not read yet
 	last    mvcc.Revision
 	key     []byte
 }

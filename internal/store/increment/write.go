@@ -28,11 +28,11 @@ const (
 
 	lengthBytes = 8
 	tail        = lengthBytes + sha256.Size // bytes behind the records
-	// buffered is how many bytes are written at once.
+	// buffered is the number of bytes that are written at once.
 	buffered = 64 << 10
 )
 
-// Header is known before the increment is.
+// Header is the beginning of an increment.
 type Header struct {
 	// Cluster is the id of the cluster.
 	Cluster uint64 `json:"cluster,string"`
@@ -46,12 +46,12 @@ type Header struct {
 	Trimmed bool `json:"trimmed,omitempty"`
 }
 
-// Footer is known when everything was written.
+// Footer is the end of an increment. It is known when everything else was written.
 type Footer struct {
 	// Now is where the increment ends.
 	Now Point `json:"now"`
-	// Left is the number of older entries that are left, if Trimmed; Entries that of the newer ones. LeftSum is the
-	// digest of the older ones: see [Left]. Empty: the member had not removed what the base may miss already.
+	// Left is the number of older entries that are left, if Trimmed, and Entries that of the newer ones. LeftSum is the
+	// digest of the older ones: see [Left]. Empty: the base may miss some of them, so they cannot be compared.
 	Left    int64  `json:"left,omitempty"`
 	LeftSum string `json:"left_sum,omitempty"`
 	Entries int64  `json:"entries"`
@@ -68,8 +68,8 @@ type Writer struct {
 	err    error
 
 	footer Footer
-	left   []byte        // that are not written yet
-	last   mvcc.Revision // of left
+	left   []byte        // older entries that are not written yet
+	last   mvcc.Revision // of the older entries
 }
 
 // NewWriter writes the header.
@@ -83,7 +83,7 @@ func NewWriter(w io.Writer, h *Header) *Writer {
 // Err returns the error of writing.
 func (w *Writer) Err() error { return w.err }
 
-// Left writes that an older entry is left, in ascending order.
+// Left adds the key of an older entry that is left. Keys are in ascending order.
 func (w *Writer) Left(key []byte) {
 	at, _ := sums.ParseRevision(key)
 	w.left = binary.AppendUvarint(w.left, uint64(at.Main-w.last.Main))
@@ -94,7 +94,7 @@ func (w *Writer) Left(key []byte) {
 	}
 }
 
-// endLeft writes what was gathered of the older entries.
+// endLeft writes the keys that Left has collected.
 func (w *Writer) endLeft() {
 	if len(w.left) > 0 {
 		w.record(kindLeft, w.left)
@@ -158,7 +158,7 @@ func (w *Writer) write(b []byte) {
 	}
 }
 
-// flush sends what is buffered, as a part of what the digest covers.
+// flush sends the buffered bytes. The digest covers them.
 func (w *Writer) flush() {
 	w.digest.Write(w.buf)
 	_ = w.send()

@@ -2,7 +2,7 @@
 // it is read, and each bucket has a sum of these in the database, against which the whole is checked when it is
 // opened.
 //
-// pages.go reads bbolt's pages with every bound checked, lookup.go single buckets and elements; sums.go has the
+// pages.go reads bbolt's pages with every bound checked, lookup.go finds single buckets and elements; sums.go has the
 // checksums of keys and buckets; guarded.go is a backend of etcd that keeps and checks them; scrubpages.go reads
 // everything in pieces, in the background; readerror.go distinguishes damage from errors of reading; decoder.go decodes
 // records.

@@ -1,6 +1,7 @@
 package sums
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -31,22 +32,17 @@ func (p *Pages) From(name string, from []byte, visit func(key, value []byte) err
 }
 
 // Get returns an element of a bucket; nil if there is none with this key.
-func (p *Pages) Get(name string, key []byte) (value []byte, err error) {
-	err = p.From(name, key, func(k, v []byte) error {
-		if string(k) == string(key) {
-			value = append([]byte{}, v...)
-		}
-		return errEnough
-	})
-	if errors.Is(err, errEnough) {
-		err = nil
+func (p *Pages) Get(name string, key []byte) ([]byte, error) {
+	k, value, err := p.First(name, key)
+	if err != nil || !bytes.Equal(k, key) {
+		return nil, err
 	}
-	return value, err
+	return value, nil
 }
 
-// First returns the first element of a bucket; nil if there is none.
-func (p *Pages) First(name string) (key, value []byte, err error) {
-	err = p.From(name, nil, func(k, v []byte) error {
+// First returns the first element of a bucket from a key on; nil if there is none.
+func (p *Pages) First(name string, from []byte) (key, value []byte, err error) {
+	err = p.From(name, from, func(k, v []byte) error {
 		key, value = append([]byte{}, k...), append([]byte{}, v...)
 		return errEnough
 	})
@@ -90,18 +86,6 @@ func (p *Pages) Last(name string) (key, value []byte, err error) {
 		return append([]byte{}, g.key(g.count-1)...), append([]byte{}, v...), nil
 	}
 	return nil, nil, &PageError{root, "the tree is too deep"}
-}
-
-// CheckRevision checks a key that was read from the bucket of revisions, against the checksum that it was written with.
-func (g *Guarded) CheckRevision(key, value []byte) error { return g.sums.revision(key, value) }
-
-// CheckOthers checks the buckets in which keys are overwritten, against the record of the same transaction.
-func (g *Guarded) CheckOthers(p *Pages) error {
-	buckets, err := p.Buckets()
-	if err != nil {
-		return err
-	}
-	return g.scrubOthers(p, buckets)
 }
 
 // Names returns the names of all buckets.

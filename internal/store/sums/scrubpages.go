@@ -98,3 +98,15 @@ func (s *Sums) allSeen(seen map[mvcc.Revision]bool, from, to mvcc.Revision) (err
 	})
 	return err
 }
+
+// CheckRevision compares an element of the bucket of revisions with the checksum that it was written with.
+func (g *Guarded) CheckRevision(key, value []byte) error { return g.sums.revision(key, value) }
+
+// CheckOthers compares the buckets in which keys are overwritten with the record of the same transaction.
+func (g *Guarded) CheckOthers(p *Pages) error {
+	buckets, err := p.Buckets()
+	if err != nil {
+		return err
+	}
+	return g.scrubOthers(p, buckets)
+}
