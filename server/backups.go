@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,25 +23,25 @@ import (
 	"github.com/braidlog/braid/internal/store/backups"
 )
 
-// BackupOptions say where a backup goes.
+// BackupOptions are the options of [Backup].
 type BackupOptions struct {
 	// Dir is a directory of backups of one cluster. It is made if it does not exist.
 	Dir string
-	// Full makes a whole backup also where an increment would do.
+	// Full makes a whole backup, also if an increment is possible.
 	Full bool
-	// Increments is how many may continue a whole backup: then comes another whole one. 0: any number.
+	// Increments is the number of increments after which the next backup is a whole one. 0: any number.
 	Increments int
-	// Keep is how many whole backups stay, with the increments that continue them, when this one is complete; older
-	// ones are removed. 0: all.
+	// Keep is the number of whole backups that stay, with their increments, when this backup is complete. Older ones are
+	// removed. 0: all stay.
 	Keep int
-	// Progress is called from time to time, if it is not nil. It must return soon.
+	// Progress is called after each message of the member, if it is not nil. It must return soon.
 	Progress func(BackupProgress)
 }
 
-// BackupProgress is how far a backup has come.
+// BackupProgress is the progress of a backup.
 type BackupProgress struct {
 	Kind string
-	// Bytes were received, of Total; 0: it is not known how many there will be.
+	// Bytes is the number of bytes received so far, of Total; 0: Total is not known.
 	Bytes, Total int64
 }
 
@@ -49,16 +50,16 @@ type BackupInfo = backups.Info
 
 // BackupMade is the outcome of [Backup].
 type BackupMade struct {
-	// Backup is the newest one in the directory. Unchanged: it is an earlier one, and the cluster has changed nothing
-	// since.
+	// Backup is the newest one in the directory. Unchanged: nothing was added, because the cluster has not changed since
+	// an earlier backup, which is Backup.
 	Backup    BackupInfo `json:"backup"`
 	Unchanged bool       `json:"unchanged,omitempty"`
-	// Full says why it is a whole one; "": it is an increment.
+	// Full is the reason why it is a whole backup; "": it is an increment.
 	Full string `json:"full,omitempty"`
-	// Trimmed is the revision up to which history was compacted since the backup before, 0: none was. Its increment has
-	// a list of what is left of the older history.
+	// Trimmed is the revision up to which history was compacted since the backup before; 0: it was not compacted. The
+	// increment then lists the older history that is left.
 	Trimmed int64 `json:"trimmed,omitempty"`
-	// Removed are older backups that were removed.
+	// Removed are the older backups that were removed.
 	Removed []BackupInfo `json:"removed,omitempty"`
 	Seconds float64      `json:"seconds"`
 }
@@ -66,13 +67,14 @@ type BackupMade struct {
 // ErrOtherCluster refuses to add a backup of one cluster to those of another. A retry is of no use.
 var ErrOtherCluster = errors.New("braid: backup: the directory has backups of another cluster")
 
-// Backup adds a backup of a member's cluster to a directory: first a whole one, a snapshot as etcdctl saves it, then
-// increments, which have what was changed since the backup before. Each has the state at one moment, behind all writes
-// that were acknowledged before. With auth on, ctx has the token of a user with the role root, as for any call.
+// Backup adds a backup of a member's cluster to a directory. The first one is whole: a snapshot as etcdctl saves it.
+// The next ones are increments, which have the changes since the backup before. Each has the state at one revision,
+// behind all writes that were acknowledged before. With auth on, ctx has the token of a user with the role root, as for
+// any call.
 //
 // The backup is complete, checked and durable when Backup returns. If it fails, or is killed, the directory has the
-// backups that it had before, and a retry is safe. An error has the code Unavailable if another member may do it: the
-// member ended, or is behind the backups. The total time is bounded by ctx alone.
+// backups that it had before, and a retry is safe. An error has the code Unavailable if another member may succeed:
+// this one ended, knows no leader, or is behind the backups. The total time is bounded by ctx alone.
 //
 // A server that makes no increments, as etcd, gets a whole backup each time.
 func Backup(ctx context.Context, member grpc.ClientConnInterface, o BackupOptions) (BackupMade, error) {
@@ -83,7 +85,7 @@ func Backup(ctx context.Context, member grpc.ClientConnInterface, o BackupOption
 	return made, err
 }
 
-// Backups returns the backups of a directory, by number. It reads the beginnings and the ends of files.
+// Backups returns the backups of a directory, by number. It reads the beginning and the end of each file.
 func Backups(dir string) ([]BackupInfo, error) { return backups.List(dir) }
 
 // CheckBackups is Backups with every file read to its end and compared with its SHA-256.
@@ -91,36 +93,41 @@ func CheckBackups(ctx context.Context, dir string) ([]BackupInfo, error) {
 	return backups.Check(ctx, dir)
 }
 
-// RestoreBump is how much higher revisions continue behind a restored backup than the backup's own, unless
-// [RestoreOptions] say otherwise. So no client takes a new revision for one that it saw after the backup, as long as
-// fewer than that were written.
+// RestoreBump is added to the revision of a restored backup by default, so that no client mistakes a new revision for
+// one that it saw after the backup. It must exceed the number of revisions that were written after the backup.
 const RestoreBump = 1_000_000_000
 
-// RestoreOptions say what of a directory of backups is restored, and how.
+// RestoreOptions are the options of [RestoreBackup].
 type RestoreOptions struct {
-	// Revision is that of one of the backups; 0: the newest backup.
+	// Revision is that of one of the backups; 0: that of the newest backup.
 	Revision int64
-	// Bump is added to the backup's revision, and everything before counts as compacted; 0: [RestoreBump].
+	// Bump is added to the backup's revision, and everything up to the sum counts as compacted; 0: [RestoreBump].
 	Bump uint64
-	// MayGoBack adds nothing: revisions continue right behind those of the backup, although clients may have seen
-	// later ones.
+	// MayGoBack: nothing is added, so revisions continue right behind that of the backup, although clients may have
+	// seen later ones.
 	MayGoBack bool
 }
 
+// Added returns the number that is added to the backup's revision.
+func (o *RestoreOptions) Added() uint64 {
+	if o.MayGoBack {
+		return 0
+	}
+	return cmp.Or(o.Bump, RestoreBump)
+}
+
 // RestoreBackup prepares a store's directory ([Config].Store.Dir), which has no store yet, from a directory of backups.
-// Every first member of the new cluster has to be given the same. It returns which backup it is. All digests are
-// checked, and after increments also that the database is the one which the member had, before anything is put into
-// place. After an error nothing is.
+// Every first member of the new cluster must be restored from the same backup, with the same options. The backup is
+// returned. Before the store gets its name, all digests are checked and, after each increment, the database is compared
+// with the member's that wrote it. After an error the directory has no store.
 func RestoreBackup(from, dir string, o RestoreOptions) (BackupInfo, error) {
 	chain, err := backups.Find(from, o.Revision)
 	if err != nil {
 		return BackupInfo{}, err
 	}
-	if o.Bump == 0 && !o.MayGoBack {
-		o.Bump = RestoreBump
-	}
 	full, increments := chain.Files(from)
-	return *chain.Last(), store.Import(full, dir, store.ImportOptions{BumpRevision: o.Bump, Increments: increments})
+	return *chain.Last(), store.Import(full, dir,
+		store.ImportOptions{BumpRevision: o.Added(), Increments: increments})
 }
 
 // backing makes a backup.
@@ -144,7 +151,7 @@ func (b *backing) run(ctx context.Context) (made BackupMade, err error) {
 		return made, err
 	}
 	if !b.o.Full {
-		if err := b.dir.CheckNewest(ctx); err != nil { // what continues a damaged one is of no use
+		if err := b.dir.CheckNewest(ctx); err != nil { // an increment of a damaged one is of no use
 			return made, err
 		}
 	}
@@ -168,8 +175,8 @@ func (b *backing) run(ctx context.Context) (made BackupMade, err error) {
 	return made, err
 }
 
-// led returns the member's cluster. It fails if the member knows no leader: others may have acknowledged writes that it
-// does not have.
+// led returns the member's cluster. It fails if the member knows no leader, because then others may have acknowledged
+// writes that the member does not have.
 func (b *backing) led(ctx context.Context) (cluster uint64, err error) {
 	st, err := pb.NewMaintenanceClient(b.member).Status(ctx, &pb.StatusRequest{})
 	if err == nil && slices.Contains(st.Errors, etcderrors.ErrNoLeader.Error()) {
@@ -179,12 +186,9 @@ func (b *backing) led(ctx context.Context) (cluster uint64, err error) {
 	return st.GetHeader().GetClusterId(), err
 }
 
-// mustBeFull says why the next backup is a whole one; "": it is an increment.
+// mustBeFull returns the reason why the next backup is a whole one; "": it is an increment.
 func (b *backing) mustBeFull(newest *backups.Info) string {
-	since := 0
-	for n := len(b.dir.Backups) - 1; n >= 0 && b.dir.Backups[n].Kind == backups.Increment; n-- {
-		since++
-	}
+	since := b.dir.Increments()
 	switch {
 	case newest == nil:
 		return "it is the first"
@@ -274,7 +278,7 @@ func (b *backing) increment(ctx context.Context, newest *backups.Info, made *Bac
 	return nil
 }
 
-// receive writes pieces until there is none any more.
+// receive writes pieces to out until the stream ends.
 func (b *backing) receive(out io.Writer, p *BackupProgress, next func() ([]byte, error)) error {
 	for {
 		piece, err := next()

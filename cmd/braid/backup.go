@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 
+	"github.com/braidlog/braid/internal/status"
 	"github.com/braidlog/braid/server"
 )
 
@@ -28,7 +29,7 @@ func newBackupCommand() *cobra.Command {
 	f := backupFlags{adminFlags: adminFlags{timeout: time.Hour, question: true}}
 	cmd := &cobra.Command{
 		Use:   "backup DIR",
-		Short: "Add a backup of a cluster to a directory: first a whole one, then what was changed",
+		Short: "Add a backup of a cluster to a directory: first a whole one, then the changes",
 		Long: `backup adds a backup of the cluster to DIR. The first one is whole: a snapshot file, as "braid ctl
 snapshot save" and etcdctl save it. The next ones are increments: the history since the backup before,
 with leases, users, roles, alarms and quotas as they are now. Each has the state at one revision,
@@ -38,8 +39,8 @@ A backup appears in DIR when it is complete, read again and compared with its SH
 If the command or the member is killed, DIR has what it had before. The members at --endpoints are
 asked in turn, also when one of them ends meanwhile.
 
-If history was compacted since the backup before, the increment has a list of the older history that
-is left. A directory has the backups of one cluster; those of another one are refused. A server
+If history was compacted since the backup before, the increment lists the older history that is
+left. A directory has the backups of one cluster; those of another one are refused. A server
 without increments, as etcd, gets a whole backup each time.
 
 "braid restore DIR" restores the newest backup, or that of a revision; so does "braid up --restore
@@ -104,10 +105,10 @@ func (f *backupFlags) run(cmd *cobra.Command) error {
 	return printBackup(cmd.OutOrStdout(), f.Dir, &made)
 }
 
-// backupShown is the interval at which a backup that takes longer says how far it is.
+// backupShown is the interval between lines about the progress of a backup.
 const backupShown = 2 * time.Second
 
-// backupProgress writes a line each interval.
+// backupProgress returns a function that writes a line each interval.
 func backupProgress(w io.Writer, dir string) func(server.BackupProgress) {
 	last := time.Now()
 	return func(p server.BackupProgress) {
@@ -117,26 +118,13 @@ func backupProgress(w io.Writer, dir string) func(server.BackupProgress) {
 		last = time.Now()
 		of := ""
 		if p.Total > 0 {
-			of = fmt.Sprintf(" of %s", withUnit(p.Total))
+			of = fmt.Sprintf(" of %s", status.Bytes(float64(p.Total)))
 		}
-		fmt.Fprintf(w, "%s: %s backup: %s%s\n", dir, p.Kind, withUnit(p.Bytes), of)
+		fmt.Fprintf(w, "%s: %s backup: %s%s\n", dir, p.Kind, status.Bytes(float64(p.Bytes)), of)
 	}
 }
 
-// withUnit is a size with its unit.
-func withUnit(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB"}
-	size, unit := float64(n), 0
-	for ; size >= 1024 && unit < len(units)-1; unit++ {
-		size /= 1024
-	}
-	if unit == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", size, units[unit])
-}
-
-// printBackup says what was made.
+// printBackup prints the outcome of a backup.
 func printBackup(w io.Writer, dir string, made *server.BackupMade) error {
 	b := &made.Backup
 	if made.Unchanged {
@@ -147,7 +135,7 @@ func printBackup(w io.Writer, dir string, made *server.BackupMade) error {
 			what = fmt.Sprintf("increment of revisions %d to", b.Since.Revision)
 		}
 		fmt.Fprintf(w, "%s is complete: backup %d, %s %d, %s in %.2f s\n", b.Path(dir), b.Number, what, b.Now.Revision,
-			withUnit(b.Bytes), made.Seconds)
+			status.Bytes(float64(b.Bytes)), made.Seconds)
 	}
 	if made.Full != "" && b.Number > 1 {
 		fmt.Fprintf(w, "it is a whole one: %s\n", made.Full)
@@ -163,10 +151,7 @@ func printBackup(w io.Writer, dir string, made *server.BackupMade) error {
 
 // show prints the backups of the directory.
 func (f *backupFlags) show(cmd *cobra.Command) error {
-	all, err := server.Backups(f.Dir)
-	if f.check && err == nil {
-		all, err = server.CheckBackups(cmd.Context(), f.Dir)
-	}
+	all, err := f.backups(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -186,6 +171,14 @@ func (f *backupFlags) show(cmd *cobra.Command) error {
 	return nil
 }
 
+// backups returns the backups of the directory, checked if --check is given.
+func (f *backupFlags) backups(ctx context.Context) ([]server.BackupInfo, error) {
+	if f.check {
+		return server.CheckBackups(ctx, f.Dir)
+	}
+	return server.Backups(f.Dir)
+}
+
 // printBackups prints a table.
 func printBackups(w io.Writer, dir string, all []server.BackupInfo) error {
 	if len(all) == 0 {
@@ -203,7 +196,7 @@ func printBackups(w io.Writer, dir string, all []server.BackupInfo) error {
 		if b.Problem != "" {
 			problem = "\tcannot be restored"
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s%s\n", b.Number, b.Kind, revisions, withUnit(b.Bytes),
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s%s\n", b.Number, b.Kind, revisions, status.Bytes(float64(b.Bytes)),
 			b.Time.Local().Format(time.DateTime), b.Cluster, b.File, problem)
 	}
 	return table.Flush()

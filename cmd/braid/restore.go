@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,13 +27,14 @@ backup", into the data directory of a member that has not been started yet. Run 
 file or directory for every member of a new cluster, then start them with "braid serve" and a new
 --initial-cluster-token. All digests are checked before anything is put into place.
 
-Of a directory it restores the newest backup, or the one of --revision. Clients may have seen
-revisions after the backup. So that none takes a new revision for one of those, revisions continue
-1000000000 higher, and watches from before that end as compacted. --bump-revision N --mark-compacted
-has another number, and --bump-revision 0 makes revisions continue after those of the backup.
+From a directory it restores the newest backup, or that of --revision. Clients may have seen
+revisions after the backup. So that none mistakes a new revision for one of those, revisions
+continue 1000000000 higher, and watches from before that end as compacted. --bump-revision N
+--mark-compacted sets another number, and with --bump-revision 0 revisions continue after that of
+the backup.
 
-Of a snapshot file revisions continue after those of the snapshot, as with etcdutl, unless there is
---bump-revision N --mark-compacted.
+From a snapshot file revisions continue after those of the snapshot, as with etcdutl, unless
+--bump-revision N --mark-compacted is given.
 
 "braid up --restore FILE|DIR" does all of this on one machine, with the same flags.`,
 		Example: `  braid backup backups/
@@ -63,7 +63,7 @@ Of a snapshot file revisions continue after those of the snapshot, as with etcdu
 	return cmd
 }
 
-// importFlags are the flags that say how a snapshot, or a backup, becomes a member's data.
+// importFlags are the flags for making a member's data from a snapshot or a backup.
 type importFlags struct {
 	bump           uint64
 	mark, skipHash bool
@@ -73,7 +73,7 @@ type importFlags struct {
 
 func (f *importFlags) flags(fl *pflag.FlagSet) {
 	fl.Uint64Var(&f.bump, "bump-revision", 0,
-		"how much to add to the newest revision (of a directory of backups: 1000000000 unless given)")
+		fmt.Sprintf("number to add to the newest revision (for a directory of backups by default %d)", server.RestoreBump))
 	fl.BoolVar(&f.mark, "mark-compacted", false, "everything up to the new revision counts as compacted")
 	fl.BoolVar(&f.skipHash, "skip-hash-check", false,
 		"accept a copy of a database file, which has no digest at its end")
@@ -104,7 +104,7 @@ func (f *importFlags) check(source string) error {
 	return nil
 }
 
-// restore prepares a member's data directory. It returns a text about its origin.
+// restore prepares a member's data directory. It returns a description of the source.
 func (f *importFlags) restore(source, dir string) (about string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, logDir)); !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
@@ -119,13 +119,9 @@ func (f *importFlags) restore(source, dir string) (about string, err error) {
 	if !isDir(source) {
 		return source, store.Import(source, to, store.ImportOptions{SkipHashCheck: f.skipHash, BumpRevision: f.bump})
 	}
-	o := server.RestoreOptions{Revision: f.revision, Bump: f.bump}
-	o.MayGoBack = f.bump == 0 && f.given.Changed("bump-revision")
+	o := server.RestoreOptions{Revision: f.revision, Bump: f.bump,
+		MayGoBack: f.bump == 0 && f.given.Changed("bump-revision")}
 	i, err := server.RestoreBackup(source, to, o)
-	after := uint64(i.Now.Revision)
-	if !o.MayGoBack {
-		after += cmp.Or(f.bump, server.RestoreBump)
-	}
 	return fmt.Sprintf("backup %d in %s, of revision %d; revisions continue behind %d", i.Number, source,
-		i.Now.Revision, after), err
+		i.Now.Revision, uint64(i.Now.Revision)+o.Added()), err
 }

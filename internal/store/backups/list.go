@@ -9,7 +9,7 @@ import (
 )
 
 // List returns the backups of a directory, by number. If a backup has a problem, all increments that continue it have
-// it, too. It reads the beginnings and the ends of the files; [Check] reads all of them. A directory that does not exist
+// it, too. It reads the beginning and the end of each file; [Check] reads whole files. A directory that does not exist
 // has none.
 func List(dir string) (all []Info, err error) {
 	names, err := os.ReadDir(dir)
