@@ -22,9 +22,9 @@ import (
 	"github.com/braidlog/braid/bench/workload"
 )
 
-// BackupConfig measures backups of a member and restoring them: of all keys, and again after some were changed. braid
-// makes a whole backup and an increment, by "braid backup" and "braid restore"; other servers are given what their own
-// tools do, "etcdctl snapshot save" and "etcdutl snapshot restore", each time.
+// BackupConfig measures backups of a member and restoring them: first of all keys, and again after some were changed.
+// "braid backup" makes a whole backup and then an increment, and "braid restore" restores them. The other servers use
+// "etcdctl snapshot save" and "etcdutl snapshot restore" both times.
 type BackupConfig struct {
 	Contest
 	MiB      int            // of values
@@ -40,7 +40,7 @@ const (
 	measuredEvery = 5 * time.Millisecond
 )
 
-// Validate returns an error that says what is wrong with the configuration.
+// Validate returns an error if a value is out of its range.
 func (c *BackupConfig) Validate() error {
 	switch {
 	case c.MiB < 1 || c.MiB > 6000:
@@ -89,7 +89,7 @@ type backupRun struct {
 	target   *kvTarget
 	member   int // process id
 	endpoint string
-	work     string // directory for backups, and what is restored
+	work     string // directory for backups and restored data
 	out      *BackupResult
 }
 
@@ -125,7 +125,7 @@ func (r *backupRun) show(phase string) {
 	}
 }
 
-// sizes are those of the keys' values. They are the same for all servers and rounds.
+// sizes returns the sizes of the values. They are the same for all servers and rounds.
 func (r *backupRun) sizes() (sizes []int) {
 	draw := rand.New(rand.NewPCG(1, 1))
 	for total := 0; total < r.MiB<<20; total += sizes[len(sizes)-1] {
@@ -134,7 +134,7 @@ func (r *backupRun) sizes() (sizes []int) {
 	return sizes
 }
 
-// put puts some of the keys, with random bytes.
+// put puts some of the keys, with random values.
 func (r *backupRun) put(ctx context.Context, sizes, keys []int) error {
 	var fillers sync.WaitGroup
 	errs := make([]error, backupFillers)
@@ -153,7 +153,7 @@ func (r *backupRun) put(ctx context.Context, sizes, keys []int) error {
 	return errors.Join(errs...)
 }
 
-// round makes a backup, restores it, and compares what was restored with the member's keys.
+// round makes a backup, restores it, and compares the restored keys with the member's.
 func (r *backupRun) round(ctx context.Context, name string, out *BackupFigures) error {
 	own := serverKinds[r.name].Protocol != ""
 	to, restored := filepath.Join(r.work, "backups"), filepath.Join(r.work, name)
@@ -190,7 +190,7 @@ func (r *backupRun) round(ctx context.Context, name string, out *BackupFigures) 
 	return errors.Join(err, os.RemoveAll(restored))
 }
 
-// bytesIn are those of all files in a directory.
+// bytesIn returns the bytes of all files in a directory.
 func bytesIn(dir string) (n int64, err error) {
 	err = filepath.Walk(dir, func(_ string, info os.FileInfo, err error) error {
 		if err == nil && info.Mode().IsRegular() {
@@ -201,7 +201,7 @@ func bytesIn(dir string) (n int64, err error) {
 	return n, err
 }
 
-// keyHash identifies a key with its value, revisions, version and lease.
+// keyHash is a digest of the value, the revisions, the version and the lease of a key.
 type keyHash [sha256.Size]byte
 
 func hashOf(kv *mvccpb.KeyValue) keyHash {
@@ -222,13 +222,13 @@ func (r *backupRun) compare(ctx context.Context, name, database string) error {
 		return fmt.Errorf("read %s: %w", database, err)
 	}
 	if !maps.Equal(want, got) {
-		r.out.Violations = append(r.out.Violations, fmt.Sprintf("%s: the %d keys that were restored are not the %d of "+
-			"the member", name, len(got), len(want)))
+		r.out.Violations = append(r.out.Violations, fmt.Sprintf("%s: the %d restored keys are not the %d of the "+
+			"member", name, len(got), len(want)))
 	}
 	return nil
 }
 
-// keys are those of the member.
+// keys returns the keys of the member.
 func (r *backupRun) keys(ctx context.Context) (map[string]keyHash, error) {
 	const some = 100 // at most 100 MiB
 	out := map[string]keyHash{}
@@ -247,8 +247,8 @@ func (r *backupRun) keys(ctx context.Context) (map[string]keyHash, error) {
 	}
 }
 
-// restoredKeys are those of a database of etcd's format: its bucket "key" has each change by its revision. Behind the
-// revision of a deletion is a mark.
+// restoredKeys returns the keys of a database of etcd's format: its bucket "key" has each change by its revision. The
+// revision of a deletion has a mark at its end.
 func restoredKeys(database string) (map[string]keyHash, error) {
 	db, err := bolt.Open(database, 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
 	if err != nil {
@@ -271,7 +271,7 @@ func restoredKeys(database string) (map[string]keyHash, error) {
 	return out, errors.Join(err, db.Close())
 }
 
-// commandRun is what a command took.
+// commandRun has the figures of a command.
 type commandRun struct {
 	seconds      float64
 	peak, member float64 // MiB of memory, of the command and of the member meanwhile

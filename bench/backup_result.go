@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// BackupFigures are those of one backup.
+// BackupFigures are the figures of a backup and of restoring it.
 type BackupFigures struct {
 	BackupS float64 `json:"backup_s"`
 	// BackupMiB is the peak of the memory of the process that makes the backup, and MemberMiB that of the member
@@ -14,7 +14,7 @@ type BackupFigures struct {
 	BackupMiB float64 `json:"backup_memory_mib"`
 	MemberMiB float64 `json:"member_memory_mib"`
 	FileMiB   float64 `json:"file_mib"` // of the backup
-	// RestoreS and RestoreMiB are of preparing one member's data directory from the backup.
+	// RestoreS and RestoreMiB are the time and the peak of the memory of preparing a member's data directory.
 	RestoreS   float64 `json:"restore_s"`
 	RestoreMiB float64 `json:"restore_memory_mib"`
 }
@@ -90,6 +90,6 @@ func (c *BackupContest) WriteText(w io.Writer) {
 	}
 	_ = tw.Flush()
 	for _, r := range c.Results {
-		writeVerified(w, r.Protocol, "what was restored has the member's keys", r.Violations)
+		writeVerified(w, r.Protocol, "the restored keys are the member's", r.Violations)
 	}
 }

@@ -130,7 +130,7 @@ func TestBackupsAreRemoved(t *testing.T) {
 	made := f.backedUp(t, o)
 	require.Equal(t, "it was asked for", made.Full)
 	require.Len(t, made.Removed, 2)
-	require.Equal(t, 6, made.Removed[0].Number, "what is continued is removed last")
+	require.Equal(t, 6, made.Removed[0].Number, "increments are removed first")
 }
 
 // TestBackupNeedsAnAdministrator while authentication is on.
@@ -304,7 +304,7 @@ func onSecond(n int, err error) error {
 	return nil
 }
 
-// TestDamagedBackups changes bytes of each file: nothing that needs it is restored, what is before it is, and the next
+// TestDamagedBackups changes bytes of each file: no backup that needs it is restored, earlier ones are, and the next
 // backup is a whole one.
 func TestDamagedBackups(t *testing.T) {
 	f := start(t)

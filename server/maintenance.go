@@ -174,7 +174,7 @@ func (m *maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenan
 	})
 }
 
-// sendPieces sends what is written in messages of snapshotChunk bytes, which own their bytes.
+// sendPieces calls write, and sends the written bytes in messages of snapshotChunk bytes, which own their bytes.
 func (s *Server) sendPieces(send func(piece []byte) error, write func(io.Writer) error) error {
 	out := &pieceSender{send: send}
 	done := make(chan error, 1)

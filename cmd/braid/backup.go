@@ -36,7 +36,7 @@ with leases, users, roles, alarms and quotas as they are now. Each has the state
 behind all writes that were acknowledged before.
 
 A backup appears in DIR when it is complete, read again and compared with its SHA-256, and durable.
-If the command or the member is killed, DIR has what it had before. The members at --endpoints are
+If the command or the member is killed, DIR has the backups from before. The members at --endpoints are
 asked in turn, also when one of them ends meanwhile.
 
 If history was compacted since the backup before, the increment lists the older history that is

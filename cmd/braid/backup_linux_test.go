@@ -16,7 +16,7 @@ import (
 	"github.com/braidlog/braid/server"
 )
 
-// backups are those of a directory, which all are whole.
+// backups returns the backups of a directory, which must have no problems.
 func backups(t *testing.T, dir string) (all []server.BackupInfo) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(ok(t, "backup", dir, "--check", "--json")), &all))
@@ -81,14 +81,20 @@ func TestBackupAndRestoreOfACluster(t *testing.T) {
 	ok(t, "restore", file, "--data-dir", dataDir(t))
 }
 
-// TestBackupWhileItsMemberIsKilled: the next member makes the backup, and the directory has only complete ones at any
-// time.
-func TestBackupWhileItsMemberIsKilled(t *testing.T) {
-	testsize.Only(t, testsize.Processes)
-	t.Parallel()
+// healthyTrio starts three members.
+func healthyTrio(t *testing.T) *trio {
+	t.Helper()
 	c := unstarted(t)
 	c.start(1, 2, 3)
 	c.healthy(1)
+	return c
+}
+
+// TestBackupWhileItsMemberIsKilled: the next member makes the backup, and the directory has complete backups only.
+func TestBackupWhileItsMemberIsKilled(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
+	t.Parallel()
+	c := healthyTrio(t)
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	dir, client := filepath.Join(t.TempDir(), "backups"), c.client(2)
@@ -146,14 +152,11 @@ func awaitPart(t *testing.T, dir string, backup *invocation, bytes int64) {
 	})
 }
 
-// TestBackupWithoutAQuorum: a member that knows no leader makes no backup that claims to have everything that was
-// acknowledged.
+// TestBackupWithoutAQuorum: a member that knows no leader makes no backup, because it may miss acknowledged writes.
 func TestBackupWithoutAQuorum(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
-	c := unstarted(t)
-	c.start(1, 2, 3)
-	c.healthy(1)
+	c := healthyTrio(t)
 	dir, alone := filepath.Join(t.TempDir(), "backups"), c.flags[1].client
 	ok(t, "ctl", "--endpoints", alone, "put", "a", "1")
 	ok(t, "backup", dir, "--endpoints", alone)

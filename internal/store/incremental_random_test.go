@@ -69,7 +69,7 @@ func (c *replicas) disturb() {
 	}
 }
 
-// requireRestored compares what the chain restores with what a whole backup of a member restores, when both have
+// requireRestored compares the database restored from the chain with that of a whole backup of a member, when both have
 // completed their compactions.
 func (c *replicas) requireRestored(chain *chain, of *node) {
 	c.t.Helper()
@@ -98,8 +98,8 @@ func (c *replicas) requireRestored(chain *chain, of *node) {
 	require.Equal(c.t, a, b)
 }
 
-// TestIncrementsOfAnyMember: whichever member each increment is of, and whatever happened to it between two of them,
-// the chain restores the state that the members have.
+// TestIncrementsOfAnyMember: the chain restores the members' state. Each increment is of a random member, and members
+// are disturbed between increments.
 func TestIncrementsOfAnyMember(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

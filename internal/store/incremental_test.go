@@ -20,7 +20,7 @@ import (
 	"github.com/braidlog/braid/internal/store/sums"
 )
 
-// chain are a whole backup and increments that continue it.
+// chain is a whole backup with the increments that continue it.
 type chain struct {
 	t          *testing.T
 	full       string
@@ -42,7 +42,7 @@ func wholeBackup(t *testing.T, n *node) *chain {
 	return c
 }
 
-// add saves what a member has that the chain has not, and returns the increment.
+// add saves a member's changes since the end of the chain, and returns the increment.
 func (c *chain) add(n *node) *increment.File {
 	c.t.Helper()
 	i, err := n.Increment(c.t.Context(), c.now)
@@ -123,7 +123,7 @@ func compactSome(t *testing.T, n *node, r *rand.Rand) {
 	}
 }
 
-// TestIncrementsRestoreTheSameState is the main test: what increments restore is what a whole backup restores.
+// TestIncrementsRestoreTheSameState is the main test: increments restore the same database as a whole backup.
 func TestIncrementsRestoreTheSameState(t *testing.T) {
 	trimmed := 0
 	for seed := range uint64(12) {
@@ -408,7 +408,8 @@ func TestIncrementsOfAnotherHistoryWithTheSameRevisions(t *testing.T) {
 	}
 }
 
-// TestOlderEntriesAreCompared: of a base of another history nothing is restored, whatever the checksums cover.
+// TestOlderEntriesAreCompared: an increment is not applied to a base of another history, also if the increment has no
+// checksums of the whole database.
 func TestOlderEntriesAreCompared(t *testing.T) {
 	n, other := openLarge(t), openLarge(t)
 	for _, m := range []*large{n, other} {

@@ -53,7 +53,7 @@ var named = regexp.MustCompile(`^(\d{6,})-(full|increment)-([0-9a-f]{1,16})\.(db
 func nameOf(number int, kind string, cluster uint64) string {
 	end := "braid"
 	if kind == Full {
-		end = "db" // what tools of etcd expect
+		end = "db" // as of etcd's snapshot files
 	}
 	return fmt.Sprintf("%06d-%s-%x.%s", number, kind, cluster, end)
 }

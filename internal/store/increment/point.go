@@ -40,7 +40,7 @@ type Point struct {
 	// the same id differ in them. Empty: there is no entry.
 	Last string `json:"last,omitempty"`
 	Sum  string `json:"sum,omitempty"`
-	// First and FirstSum are those of the oldest entry, which most often outlives compactions.
+	// First and FirstSum are those of the oldest entry, which is often left after compactions.
 	First    string `json:"first,omitempty"`
 	FirstSum string `json:"first_sum,omitempty"`
 	// Others is a digest of all other buckets, without the position.
@@ -136,7 +136,8 @@ func (p *Point) others(pages *sums.Pages) (meta map[string][]byte, err error) {
 	return meta, nil
 }
 
-// complete sets what the meta bucket has, and the revision, which is that of etcd after it has opened the database.
+// complete sets the fields that the meta bucket has, and the revision, which is that of etcd after it has opened the
+// database.
 func (p *Point) complete(meta map[string][]byte) error {
 	if index := meta[string(schema.MetaConsistentIndexKeyName)]; len(index) == 8 {
 		p.Position = binary.BigEndian.Uint64(index)
