@@ -115,7 +115,7 @@ const (
 	formatSealed = 8
 )
 
-// Later formats are those of the whole log, from format.First on: see Opened.RecordFormat.
+// Later formats are those of the whole log, from format.First on: see Opened.WriteFormat.
 var _ = [1]int{}[formatSealed-format.First]
 
 // Enter locks the directory for this process, checks that it belongs to this member, and begins

@@ -162,7 +162,7 @@ func (o *Opened) read(c *Config, birth string) (err error) {
 	}
 	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity,
 		Cover: lifecycle.CoverOf(&o.Meta, c.Cells), BeforeCells: o.recordCells, BeforeGrowth: o.Grow,
-		BeforeSeal: o.recordSeal, SegmentBytes: c.LogSegment, Newest: c.Newest, Format: id.Format}
+		BeforeSeal: o.recordSeal, SegmentBytes: c.LogSegment, Newest: c.Newest, Format: o.format}
 	if o.Log, err = wal.Open(log); err != nil {
 		return err
 	}
@@ -356,9 +356,9 @@ func (o *Opened) Format() int {
 	return o.format
 }
 
-// RecordFormat makes durable that the directory may have a format, before anything is written in it. On a full disk the
-// ballast makes space for it.
-func (o *Opened) RecordFormat(to int) error {
+// WriteFormat makes durable that the directory may have a format. Then files that the log begins have it. On a full
+// disk the ballast makes space for the record.
+func (o *Opened) WriteFormat(to int) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if to <= o.format {
@@ -366,10 +366,14 @@ func (o *Opened) RecordFormat(to int) error {
 	}
 	c := &o.config
 	err := withBallast(c.FS, c.Dir, func() error { return RecordFormat(c.FS, c.Dir, c.Cluster, c.Self, to) })
-	if err == nil {
-		o.format = to
+	if err != nil {
+		return err
 	}
-	return err
+	o.format = to
+	if o.Log != nil { // else it is opened with this format
+		o.Log.WriteFormat(to)
+	}
+	return nil
 }
 
 // beforeSnapshot records what earlier versions must not open.
@@ -379,7 +383,7 @@ func (o *Opened) beforeSnapshot(m *member.Meta) error {
 			return err
 		}
 	}
-	if err := o.RecordFormat(m.Config.Format); err != nil {
+	if err := o.WriteFormat(m.Config.Format); err != nil {
 		return err
 	}
 	if m.Cursor.Merged() {

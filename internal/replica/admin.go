@@ -26,7 +26,7 @@ const (
 	askState   byte = 'd' // for any member: this member's state is damaged
 	askLink    byte = 'l' // for any member: this member has a link to it, and is to be found there
 	askReport  byte = 'f' // for any member: what this member measured; the answer is what the leader's fitter decided
-	askDrained byte = 'n' // for any member: whether this member is to lead nothing
+	askDrained byte = 'n' // for any member: this member is to lead nothing, or may lead again
 	askOrigin  byte = 'o' // for any member: where this member's log comes from; the answer says where that one's does
 )
 

@@ -321,7 +321,6 @@ func (r *Replica) connect() (err error) {
 		return err
 	}
 	r.links = links
-	links.WriteFormat(r.who.handshakes.Format())
 	r.who.begin()
 	return nil
 }

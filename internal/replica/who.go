@@ -74,11 +74,12 @@ func (w handshakeWorld) Adopt(state string) error {
 
 func (w handshakeWorld) RecordBirth(state string) error { return w.r.dir.RecordBirth(state) }
 
-func (w handshakeWorld) RecordFormat(to int) error { return w.r.dir.RecordFormat(to) }
-
-func (w handshakeWorld) WriteFormat(to int) {
-	w.r.log.Info("the log has a format that earlier versions do not know", "event", "format", "format", to)
-	w.r.dir.Log.WriteFormat(to)
+func (w handshakeWorld) WriteFormat(to int) error {
+	err := w.r.dir.WriteFormat(to)
+	if err == nil {
+		w.r.log.Info("the log has a format that earlier versions do not know", "event", "format", "format", to)
+	}
+	return err
 }
 
 func (w handshakeWorld) Fail(err error) { w.r.fail(err) }
@@ -192,46 +193,26 @@ func (a *acquaintances) descends(lineage uint64) {
 // learn takes in from the configuration that the links follow whose log each member has. applied is what is applied of
 // it. grown: see cluster.Handshakes.Learn.
 func (a *acquaintances) learn(linked, applied *protocol.Config, grown bool) {
-	var strangers []protocol.MemberID
-	_ = a.mayRaise(func() error {
-		strangers = a.handshakes.Learn(linked, applied, grown)
-		return nil
-	})
+	a.mu.Lock()
+	strangers := a.handshakes.Learn(linked, applied, grown)
+	format := a.handshakes.Format()
+	a.mu.Unlock()
 	for _, id := range strangers {
 		a.r.log.Warn("member is not the one that the cluster knows, its links end", "member", id)
 		if a.r.links != nil {
 			a.r.links.Drop(uint64(id))
 		}
 	}
+	if a.r.links != nil {
+		a.r.links.WriteFormat(format)
+	}
 }
 
 // writes is transport.Handshake.Writes.
 func (a *acquaintances) writes(_ uint64, format int) error {
-	return a.mayRaise(func() error { return a.handshakes.Writes(format) })
-}
-
-// mayRaise calls do, with mu held. If this member writes a later format then, so do its links.
-func (a *acquaintances) mayRaise(do func() error) error {
 	a.mu.Lock()
-	before := a.handshakes.Format()
-	err := do()
-	after := a.handshakes.Format()
-	a.mu.Unlock()
-	if after > before && a.r.links != nil {
-		writeFormat(a.r.links, after)
-	}
-	return err
-}
-
-// writeFormat makes frames have a format. It ends links with members that do not know it: they knew it when it was
-// decided, and went back to an earlier version since.
-func writeFormat(l links, to int) {
-	l.WriteFormat(to)
-	for _, p := range l.Stats().Peers {
-		if p.Connected && p.Format < to {
-			l.Drop(p.ID)
-		}
-	}
+	defer a.mu.Unlock()
+	return a.handshakes.Writes(format)
 }
 
 // answered notes that a member has a link now, or that the reason is known why it has none.

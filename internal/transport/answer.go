@@ -34,7 +34,7 @@ func (t *Transport) answerRequests(in *inbound) error {
 		t: t, in: in, q: newQueue(t.opt.QueueBytes, t.opt.TLS != nil), running: map[uint32]context.CancelFunc{},
 		count: semaphore.NewWeighted(int64(t.opt.MaxRequests)), bytes: semaphore.NewWeighted(int64(t.opt.QueueBytes)),
 	}
-	a.q.format = func() byte { return t.frameFormatTo(in.key.from) }
+	a.q.format = t.frameFormat
 	defer a.done.Wait()
 	cut := func() bool {
 		p := t.peer(in.key.from)

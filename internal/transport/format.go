@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
-	"sync/atomic"
 
 	"github.com/braidlog/braid/internal/format"
 )
@@ -60,23 +59,41 @@ func (t *Transport) ownFormat() Format {
 	return t.opt.Settings().Format.orFirst()
 }
 
-// WriteFormat makes frames have a format from now on, to members that know it. It never decreases.
-func (t *Transport) WriteFormat(to int) { raise(&t.format, to) }
-
-func raise(a *atomic.Int32, to int) {
-	for was := a.Load(); was < int32(to) && !a.CompareAndSwap(was, int32(to)); was = a.Load() {
-	}
-}
-
-// frameFormat is the byte of a frame's header that has its format: how far that is above the first one.
-func (p *peer) frameFormat() byte {
-	return byte(format.Above(int(min(p.t.format.Load(), p.newest.Load()))))
-}
-
-// frameFormatTo is frameFormat of a member; 0 if it is no peer.
-func (t *Transport) frameFormatTo(id uint64) byte {
+// noteFormat notes the newest format that a member knows, and makes this member write the one that the other writes.
+func (t *Transport) noteFormat(id uint64, there Format) error {
 	if p := t.peer(id); p != nil {
-		return p.frameFormat()
+		p.newest.Store(int32(there.Newest))
 	}
-	return 0
+	if there.Written <= int(t.format.Load()) || t.opt.Writes == nil {
+		return nil
+	}
+	if err := t.opt.Writes(id, there.Written); err != nil {
+		return err
+	}
+	t.WriteFormat(there.Written)
+	return nil
 }
+
+// WriteFormat makes frames have a format from now on, and ends links with members that do not know it: they knew it
+// when it was decided, and went back to an earlier version since. The format never decreases. WriteFormat may be called
+// at any time and does not wait.
+func (t *Transport) WriteFormat(to int) {
+	for was := t.format.Load(); ; was = t.format.Load() {
+		if int(was) >= to {
+			return
+		}
+		if t.format.CompareAndSwap(was, int32(to)) {
+			break
+		}
+	}
+	for id, p := range *t.peers.Load() { // any order
+		if int(p.newest.Load()) < to {
+			t.Drop(id)
+		}
+	}
+}
+
+// frameFormat is the byte of a frame's header that has its format: how far that is above the first one. A frame has the
+// format that its sender writes when it is queued. A receiver that writes an earlier one refuses it, and the link ends:
+// in the next handshake it records the format, before it receives anything that is in it.
+func (t *Transport) frameFormat() byte { return byte(format.Above(int(t.format.Load()))) }

@@ -18,6 +18,10 @@ const later = format.First + 1
 // speaking are the settings of a member that writes a format and knows another one.
 func speaking(written *atomic.Int32, newest int) func(*Options, *testHandler) {
 	return func(o *Options, _ *testHandler) {
+		o.Writes = func(_ uint64, to int) error {
+			written.Store(int32(to))
+			return nil
+		}
 		o.Settings = func() Told {
 			return Told{All: []Setting{{"color", "blue"}}, Format: Format{Written: int(written.Load()), Newest: newest}}
 		}
@@ -53,6 +57,10 @@ func TestMembersKnowTheFormatOfTheLog(t *testing.T) {
 				a.expectUp(t, 2)
 				if got := a.Stats().Peers[0].Format; got != max(format.First, c.otherKnows) {
 					t.Errorf("the other member knows format %d", got)
+				}
+				want := format.Above(max(c.dialerWrites, c.otherWrites))
+				if got := a.frameFormat(); int(got) != want {
+					t.Errorf("frames have format %d", got)
 				}
 				return
 			}
@@ -97,7 +105,21 @@ func TestAVersionWithoutFormats(t *testing.T) {
 	}
 }
 
-// Frames have the format that their sender writes, and none that their receiver does not know.
+// A member that begins to write a format has no link any more with one that does not know it.
+func TestALaterFormatEndsLinks(t *testing.T) {
+	var writes, first atomic.Int32
+	a := start(t, 1, calm, "", speaking(&writes, later))
+	b := start(t, 2, calm, "", speaking(&first, format.First))
+	b.SetPeers([]Peer{{ID: 1}})
+	a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})
+	a.expectUp(t, 2)
+	writes.Store(later)
+	a.WriteFormat(later)
+	a.expectDown(t, 2)
+	a.expectRefused(t, 2, ReasonVersion, false)
+}
+
+// Frames have the format that their sender writes. A receiver that does not write it refuses them.
 func TestFramesHaveTheFormat(t *testing.T) {
 	var writes atomic.Int32
 	a := start(t, 1, calm, "", speaking(&writes, later))
@@ -121,7 +143,7 @@ func TestFramesHaveTheFormat(t *testing.T) {
 		cancel()
 		a.WriteFormat(later)
 		b.WriteFormat(later)
-		if got := a.peer(2).frameFormat(); got != 1 {
+		if got := a.frameFormat(); got != 1 {
 			t.Errorf("frames have format %d", got)
 		}
 	}

@@ -22,8 +22,8 @@ type Handshake struct {
 	Born   func(id uint64, state string) error
 	// Writes is called with the format that another member writes if it is later than this member's, before anything is
 	// read from their link; an error ends that link. When it returns nil, this member has recorded durably that it may
-	// have the format, and [Transport.WriteFormat] was called. nil: no frame in a later format is received. It is
-	// called concurrently.
+	// have the format, and frames have it from then on. nil: no frame in a later format is received. It is called
+	// concurrently.
 	Writes func(id uint64, format int) error
 	// Lineage is that of this member's log, 0 while it is not known; nil: links are not distinguished by it. Founders is
 	// a digest of the members that founded the log with this one; 0: this one did not, or it is not known. CheckOrigin

@@ -125,17 +125,6 @@ func (t *Transport) noteFeatures(id uint64, f features) {
 	}
 }
 
-// noteFormat notes the newest format that a member knows, and takes in the one that it writes.
-func (t *Transport) noteFormat(id uint64, there Format) error {
-	if p := t.peer(id); p != nil {
-		p.newest.Store(int32(there.Newest))
-	}
-	if there.Written <= t.ownFormat().Written || t.opt.Writes == nil {
-		return nil
-	}
-	return t.opt.Writes(id, there.Written)
-}
-
 // addr is where a stream connects to at an attempt. A stream keeps to its network card
 // while that works.
 func (p *peer) addr(stream uint32, attempt int) (string, error) {

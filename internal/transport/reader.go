@@ -38,11 +38,10 @@ func newReader(ctx context.Context, conn net.Conn, limit int, idle time.Duration
 	return &reader{ctx: ctx, conn: conn, limit: limit, idle: idle, counted: c, buf: make([]byte, readBuffer)}
 }
 
-// newReader reads frames up to the format that this member writes. A frame in a later one ends the link: in the next
-// handshake this member records the format, before it receives anything that is in it.
+// newReader reads frames up to the format that this member writes.
 func (t *Transport) newReader(ctx context.Context, conn net.Conn, limit int, c *counters) *reader {
 	r := newReader(ctx, conn, limit, t.timing.idle, c)
-	r.format = func() byte { return byte(format.Above(int(t.format.Load()))) }
+	r.format = t.frameFormat
 	return r
 }
 
@@ -83,7 +82,7 @@ func (r *reader) header() (header, error) {
 	}
 	h, err := parseHeader(r.buf[r.r:r.r+headerSize], r.limit)
 	if err == nil && h.format > 0 && (r.format == nil || h.format > r.format()) {
-		err = &FrameError{fmt.Sprintf("format %d, which the sender did not write when the link began",
+		err = &FrameError{fmt.Sprintf("format %d, which the sender did not write in the handshake",
 			format.First+int(h.format))}
 	}
 	r.r += headerSize

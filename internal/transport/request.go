@@ -166,7 +166,7 @@ type answer struct {
 func newCallConn(p *peer, conn net.Conn) *callConn {
 	c := &callConn{peer: p, conn: conn, calls: map[uint32]chan<- answer{}}
 	c.q = newQueue(math.MaxInt, p.t.opt.TLS != nil) // caller bounds what comes here
-	c.q.format = p.frameFormat
+	c.q.format = p.t.frameFormat
 	c.ctx, c.end = context.WithCancelCause(p.ctx)
 	return c
 }

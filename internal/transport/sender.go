@@ -36,7 +36,7 @@ func newSender(p *peer, stream uint32) *sender {
 		peer: p, stream: stream, kick: make(chan struct{}, 1),
 		q: newQueue(p.t.opt.QueueBytes, p.t.opt.TLS != nil),
 	}
-	s.q.format = p.frameFormat
+	s.q.format = p.t.frameFormat
 	s.ctx, s.cancel = context.WithCancelCause(p.ctx)
 	return s
 }

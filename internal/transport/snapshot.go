@@ -181,7 +181,7 @@ func (s *snapSender) write(kind frameKind, a, b []byte) error {
 		return writeError{err}
 	}
 	head := appendHeader(make([]byte, 0, headerSize+4),
-		header{kind: kind, length: uint32(len(a) + len(b)), format: s.p.frameFormat()})
+		header{kind: kind, length: uint32(len(a) + len(b)), format: s.p.t.frameFormat()})
 	bufs := net.Buffers{append(head, a...), b}
 	n, err := bufs.WriteTo(s.conn)
 	s.p.counted.wrote(int(n))

@@ -64,7 +64,7 @@ func (in *inbound) writeFrame(t *Transport, kind frameKind, body []byte) error {
 	if err := in.conn.SetWriteDeadline(time.Now().Add(t.timing.write)); err != nil {
 		return err
 	}
-	h := header{kind: kind, length: uint32(len(body)), format: t.frameFormatTo(in.key.from)}
+	h := header{kind: kind, length: uint32(len(body)), format: t.frameFormat()}
 	b := append(appendHeader(nil, h), body...)
 	n, err := in.conn.Write(b)
 	in.counted.wrote(n)

@@ -162,10 +162,11 @@ func newTransport(o Options, tm timing) (*Transport, error) {
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
-	var err error
-	if _, err = t.told(); err != nil {
+	own, err := t.told()
+	if err != nil {
 		return nil, err
 	}
+	t.format.Store(int32(own.Format.orFirst().Written))
 	if t.tlsIn, t.tlsOut, err = mutual(o.TLS); err != nil {
 		return nil, err
 	}

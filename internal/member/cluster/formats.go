@@ -67,14 +67,13 @@ func (h *Handshakes) Writes(to int) error {
 	if to > h.Newest {
 		return &FormatError{Is: to, Newest: h.Newest}
 	}
-	if err := h.world.RecordFormat(to); err != nil {
+	if err := h.world.WriteFormat(to); err != nil {
 		if full := (*wal.FullError)(nil); !errors.As(err, &full) {
 			h.world.Fail(err)
 		}
 		return err
 	}
 	h.format = to
-	h.world.WriteFormat(to)
 	return nil
 }
 

@@ -20,10 +20,9 @@ type HandshakeWorld interface {
 	// durable which one that is. "" is the empty state.
 	Adopt(state string) error
 	RecordBirth(state string) error
-	// RecordFormat makes durable that files of this member may have a format from now on, so that no program opens them
-	// that does not know it. WriteFormat makes this member write it, which it does not before that.
-	RecordFormat(format int) error
-	WriteFormat(format int)
+	// WriteFormat makes durable that files of this member may have a format from now on, so that no program opens them
+	// that does not know it. Then this member writes files in that format.
+	WriteFormat(format int) error
 	// Fail stops the member.
 	Fail(err error)
 }

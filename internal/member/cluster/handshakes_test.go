@@ -27,14 +27,12 @@ func (s *saver) Adopt(state string) error {
 	return nil
 }
 
-func (s *saver) RecordFormat(to int) error {
+func (s *saver) WriteFormat(to int) error {
 	if s.err == nil {
 		s.formats = append(s.formats, to)
 	}
 	return s.err
 }
-
-func (s *saver) WriteFormat(int) {}
 
 func (s *saver) RecordBirth(state string) error {
 	if s.err == nil {

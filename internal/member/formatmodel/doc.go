@@ -4,8 +4,8 @@
 //
 // The model shows that a program never receives, and never finds in its directory, an entry in a format that it does
 // not know. For that a member records a later format as soon as it has a link with a member that writes it, not when
-// it applies the change, which may be much later; and a member that begins to write it ends its links, so that each
-// has a handshake again.
+// it applies the change, which may be much later; and when a member begins to write it, its links end, so that each
+// has a handshake again: receivers refuse the first frame in the later format.
 //
 // In it: three members, two instances with logs of their own, elections, truncation, restarts with either program that
 // forget the commit index, links that end at any time. The change of the format is an entry of the first instance. A

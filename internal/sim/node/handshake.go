@@ -258,12 +258,13 @@ func (h handshakeWorld) Adopt(state string) error { return cluster.AdoptBirth(h.
 
 func (h handshakeWorld) RecordBirth(state string) error { return h.dir.RecordBirth(state) }
 
-func (h handshakeWorld) RecordFormat(to int) error { return h.dir.RecordFormat(to) }
-
-func (h handshakeWorld) WriteFormat(to int) {
+func (h handshakeWorld) WriteFormat(to int) error {
+	if err := h.dir.WriteFormat(to); err != nil {
+		return err
+	}
 	h.m.Env.Count(formatsRaised)
 	h.m.Env.Tracef("%s   writes format %d", h.m.ID, to)
-	h.dir.Log.WriteFormat(to)
+	return nil
 }
 
 // hear makes handshakes with the named members, if the member does not take part before they have answered.
