@@ -21,9 +21,9 @@ type Drain struct {
 	Undo   bool   `json:"undo"`
 }
 
-// SetDrain asks a member to pass a Drain on to the member that it names. It returns when that one hands over what it
-// leads, and not when it leads nothing any more: [Server.Status] reports that. The drain ends with the process. A
-// refusal has the code FailedPrecondition, or Unavailable if a retry may succeed.
+// SetDrain asks a member to pass a Drain on to the member that it names. It returns once that member has begun to hand
+// over; [Server.Status] shows when it leads nothing any more. The drain ends with the process. A refusal has the code
+// FailedPrecondition, or Unavailable if a retry may succeed.
 func SetDrain(ctx context.Context, member grpc.ClientConnInterface, d Drain) error {
 	return askAdmin(ctx, member, drainMethod, d, new(struct{}))
 }

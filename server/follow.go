@@ -111,7 +111,7 @@ func (s *Server) follow() {
 			old, now := s.updateSelf()
 			s.lead(old, now, leaderless)
 			if old.member && !now.member {
-				s.background.Go(func() { s.drainOnce.Do(s.leave) })
+				s.background.Go(func() { s.dismissOnce.Do(s.leave) })
 			}
 		case <-leaderless.C:
 			s.logger.Warn("no leader for too long, ending streams that require one")

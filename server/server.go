@@ -97,7 +97,7 @@ type lifecycle struct {
 	// started is closed when log and services are set, joined when the membership has this member's name, stopping when
 	// the server begins to stop, done when it has stopped. err is set before done is closed.
 	started, joined, stopping, done chan struct{}
-	stopOnce, drainOnce             sync.Once
+	stopOnce, dismissOnce           sync.Once
 	err                             error
 	// fatal holds the first error that the server cannot continue with.
 	fatal chan error
@@ -358,18 +358,18 @@ func (s *Server) stop() {
 // member that was removed: most of them cannot complete there any more.
 const (
 	handOverTime = 3 * time.Second
-	drainTime    = time.Second
+	dismissTime  = time.Second
 	removedTime  = 100 * time.Millisecond
 )
 
-// drain prepares a stop by Close. First this member transfers its leadership, while it still answers.
-func (s *Server) drain() {
+// prepareStop prepares a stop by Close. First this member transfers its leadership, while it still answers.
+func (s *Server) prepareStop() {
 	s.logger.Info("the member stops", history.EventKey, "stopping")
 	s.health.Shutdown()
 	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)
 	s.log.HandOver(ctx)
 	cancel()
-	s.dismiss(drainTime)
+	s.dismiss(dismissTime)
 }
 
 // leave sends the clients of a member that was removed to others. The member stops by itself later, because others may
@@ -404,7 +404,7 @@ func (s *Server) dismiss(within time.Duration) {
 // Close transfers leadership, completes requests in progress, stops serving and waits until store and log are closed.
 // What was acknowledged is durable already.
 func (s *Server) Close() error {
-	s.drainOnce.Do(s.drain)
+	s.dismissOnce.Do(s.prepareStop)
 	s.begin()
 	<-s.done
 	return s.err

@@ -28,7 +28,7 @@ of ISS. It prints what the member still leads, and ends when that is nothing. Th
 --undo, or until its process restarts. It serves clients and votes meanwhile. If no other member could lead
 something, for example because the others are down, the member continues to lead it.
 
-A member that is stopped by SIGTERM hands over by itself; drain is for what takes longer.`,
+A member that is stopped by SIGTERM hands over by itself; drain does so long before a stop.`,
 		Example: `  braid drain m2
   braid drain m2 --undo
   braid drain 2acad5ac49780409 --endpoints 10.0.0.1:2379 --user root:secret`,
@@ -55,11 +55,11 @@ A member that is stopped by SIGTERM hands over by itself; drain is for what take
 }
 
 const (
-	drainLook  = 200 * time.Millisecond // between two looks at what the member leads
-	drainLooks = 3                      // without anything that it leads, after which it is drained
+	drainLook  = 200 * time.Millisecond // between two looks at a member
+	drainLooks = 3                      // in a row at a member that leads nothing, after which it is drained
 )
 
-// awaitDrained waits until a member leads nothing, and prints what it leads whenever that changes.
+// awaitDrained waits until a member leads nothing, and prints the instances that it leads when they change.
 func (f *adminFlags) awaitDrained(ctx context.Context, w io.Writer, member string) error {
 	o := status.Options{Endpoints: f.endpoints, Timeout: memberAnswer}
 	o.User, o.Password, _ = strings.Cut(f.user, ":")
@@ -69,7 +69,7 @@ func (f *adminFlags) awaitDrained(ctx context.Context, w io.Writer, member strin
 	}
 	pause := time.NewTicker(drainLook)
 	defer pause.Stop()
-	for said, looks := "", 0; ; {
+	for printed, looks := "", 0; ; {
 		leads, known := ledBy(status.Ask(ctx, o), member)
 		now := fmt.Sprintf("%s leads %s", member, strings.Join(leads, ", "))
 		switch {
@@ -84,19 +84,19 @@ func (f *adminFlags) awaitDrained(ctx context.Context, w io.Writer, member strin
 			_, err := fmt.Fprintf(w, "%s leads nothing\n", member)
 			return err
 		}
-		if now != "" && now != said {
-			said = now
+		if now != "" && now != printed {
+			printed = now
 			fmt.Fprintln(w, now)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not drained within %s: %s", f.timeout, said)
+			return fmt.Errorf("not drained within %s: %s", f.timeout, printed)
 		case <-pause.C:
 		}
 	}
 }
 
-// ledBy is what a member, given by name or id, leads; known is false if it did not answer.
+// ledBy returns the instances that a member, given by name or id, leads; known is false if it did not answer.
 func ledBy(members []status.Member, member string) (leads []string, known bool) {
 	i := slices.IndexFunc(members, func(m status.Member) bool {
 		return m.ID != "" && m.Error == "" && (m.Name == member || m.ID == member)

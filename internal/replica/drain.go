@@ -6,21 +6,20 @@ import (
 	"sync"
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/protocol"
 )
 
-// draining is whether this member, and which others, are to lead nothing. Safe for concurrent use.
+// draining has the drains of this member and of others. Safe for concurrent use.
 type draining struct {
 	mu     sync.Mutex
-	end    context.CancelFunc // of this member's own; nil: it may lead
+	end    context.CancelFunc // ends this member's own; nil: it may lead
 	others instance.Drained
 }
 
-// Drain makes this member lead nothing until it is called with false, or the member stops: all that it leads is handed
-// over, again and again. It returns at once.
+// Drain makes this member lead nothing until it is called with false, or the member stops: the member hands over all
+// that it leads, each time that it leads something. It returns at once.
 func (r *Replica) Drain(on bool) {
 	d := &r.draining
 	d.mu.Lock()
@@ -45,14 +44,14 @@ func (r *Replica) Drains() bool {
 	return r.draining.end != nil
 }
 
-// drained are the other members that are to lead nothing.
+// drained returns the other members that are to lead nothing.
 func (r *Replica) drained() []protocol.MemberID {
 	r.draining.mu.Lock()
 	defer r.draining.mu.Unlock()
 	return r.draining.others.Now(r.now())
 }
 
-// drain hands over what this member leads, and announces to others that they must not hand anything to it.
+// drain hands over all that this member leads, and announces to others that they must not hand anything to it.
 func (r *Replica) drain(ctx context.Context) {
 	pause := r.pauses()
 	defer pause.Stop()
@@ -65,17 +64,12 @@ func (r *Replica) drain(ctx context.Context) {
 		}
 		up, _ := r.linked()
 		drained := r.drained()
-		var gives []member.InstanceInput
-		r.readView(func(v *cluster.MemberView) {
-			gives, _ = leaving.Next(v.Now, v.Instances,
-				func(id protocol.MemberID) bool { return up(id) && !slices.Contains(drained, id) })
-		})
-		r.input(gives)
+		r.giveUp(&leaving, func(id protocol.MemberID) bool { return up(id) && !slices.Contains(drained, id) })
 	}
 	r.announceDrain(false)
 }
 
-// announceDrain sends the members with a link whether this one is drained.
+// announceDrain announces to the members with a link whether this one is drained.
 func (r *Replica) announceDrain(drained bool) {
 	question := []byte{askDrained, 0}
 	if drained {
@@ -98,7 +92,7 @@ func (r *Replica) announceDrain(drained bool) {
 	}
 }
 
-// noteDrained takes in that another member is drained, or is not any more.
+// noteDrained records the announcement of another member whether it is drained.
 func (r *Replica) noteDrained(from protocol.MemberID, body []byte) {
 	r.draining.mu.Lock()
 	defer r.draining.mu.Unlock()

@@ -205,14 +205,21 @@ func (r *Replica) HandOver(ctx context.Context) {
 	var leaving instance.StopHandover
 	r.readView(func(*cluster.MemberView) { leaving.Config = r.operations.Config })
 	for done := ctx.Err() != nil; !done; done = done || r.pause(ctx, pause) != nil {
-		var gives []member.InstanceInput
 		up, _ := r.linked()
-		r.readView(func(v *cluster.MemberView) { gives, done = leaving.Next(v.Now, v.Instances, up) })
-		for _, g := range gives {
-			r.log.Info("leadership is handed over before the stop", "instance", g.Instance)
-		}
-		r.input(gives)
+		done = r.giveUp(&leaving, up)
 	}
+}
+
+// giveUp begins to hand over all that this member leads to members for which up is true. left: none of them could lead
+// any of it.
+func (r *Replica) giveUp(leaving *instance.StopHandover, up func(protocol.MemberID) bool) (left bool) {
+	var gives []member.InstanceInput
+	r.readView(func(v *cluster.MemberView) { gives, left = leaving.Next(v.Now, v.Instances, up) })
+	for _, g := range gives {
+		r.log.Info("leadership is handed over", "instance", g.Instance)
+	}
+	r.input(gives)
+	return left
 }
 
 // linked returns a function that says whether the link to a member is up now, and what links show of versions.

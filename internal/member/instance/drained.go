@@ -8,8 +8,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Drained is which members are to lead nothing, as they say themselves. A member is believed for a while, and says it
-// again before that ends. So it ends by itself if the member restarts. It is a pure rule; not safe for concurrent use.
+// Drained has the members that announced that they are to lead nothing. An announcement holds for drainedFor election
+// timeouts, and the member repeats it before that. So it ends by itself if the member restarts. It is a pure rule; not
+// safe for concurrent use.
 type Drained struct{ all []drainedMember } // ascending
 
 type drainedMember struct {
@@ -17,10 +18,10 @@ type drainedMember struct {
 	until time.Duration
 }
 
-// drainedFor is for how many election timeouts a member is believed.
+// drainedFor is the time for which an announcement holds, in election timeouts.
 const drainedFor = 6
 
-// Note takes in that a member is drained, or is not any more.
+// Note records the announcement of a member that it is drained, or is not any more.
 func (d *Drained) Note(now, election time.Duration, id protocol.MemberID, drained bool) {
 	at, known := slices.BinarySearchFunc(d.all, id, func(m drainedMember, id protocol.MemberID) int {
 		return cmp.Compare(m.id, id)
@@ -35,7 +36,7 @@ func (d *Drained) Note(now, election time.Duration, id protocol.MemberID, draine
 	}
 }
 
-// Now are the drained members, ascending.
+// Now returns the drained members, ascending.
 func (d *Drained) Now(now time.Duration) (ids []protocol.MemberID) {
 	for _, m := range d.all {
 		if now < m.until {

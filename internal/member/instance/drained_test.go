@@ -9,8 +9,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestADrainedMemberIsBelievedForAWhile: a member that restarts does not say that it is not drained any more.
-func TestADrainedMemberIsBelievedForAWhile(t *testing.T) {
+// TestADrainIsAnnouncedRepeatedly: a member that restarts does not announce that it is not drained any more.
+func TestADrainIsAnnouncedRepeatedly(t *testing.T) {
 	var d Drained
 	require.Empty(t, d.Now(0))
 	d.Note(0, time.Second, 3, true)
@@ -19,5 +19,5 @@ func TestADrainedMemberIsBelievedForAWhile(t *testing.T) {
 	d.Note(4*time.Second, time.Second, 3, true)
 	require.Equal(t, []protocol.MemberID{3}, d.Now(drainedFor*time.Second))
 	d.Note(5*time.Second, time.Second, 3, false)
-	require.Equal(t, []protocol.MemberID{2}, d.Now(5*time.Second), "of member 2 nothing was heard since")
+	require.Equal(t, []protocol.MemberID{2}, d.Now(5*time.Second), "member 2 has not repeated it")
 }
