@@ -49,8 +49,8 @@ type Config struct {
 	// Lineage distinguishes the log from every other log, even from one of a cluster with the same id: a random number,
 	// 0 until the first leader has chosen it. It never changes after that. Only the first instance's counts.
 	Lineage uint64 `json:"lineage,omitempty"`
-	// Format is that in which members write, once they have applied the configuration (package internal/format); 0: the
-	// first one. It never decreases. Only the first instance's counts.
+	// Format is the format in which members write once they have applied the configuration (package internal/format);
+	// 0: the first one. It never decreases. Only the first instance's counts.
 	Format int `json:"format,omitempty"`
 	// Profile are the settings that the members share.
 	Profile Profile `json:"profile,omitzero"`
@@ -217,8 +217,7 @@ func (c *Config) Joins(changes []Change) []Change {
 // Clone returns a copy that shares nothing with c.
 func (c *Config) Clone() Config {
 	out := Config{Members: slices.Clone(c.Members), Outgoing: slices.Clone(c.Outgoing), Removed: slices.Clone(c.Removed),
-		Slots: c.Slots, Restripes: c.Restripes, Lineage: c.Lineage, Format: c.Format,
-		Profile: c.Profile}
+		Slots: c.Slots, Restripes: c.Restripes, Lineage: c.Lineage, Format: c.Format, Profile: c.Profile}
 	out.Profile.Earlier = slices.Clone(c.Profile.Earlier)
 	for i := range out.Members {
 		out.Members[i].PeerURLs = slices.Clone(out.Members[i].PeerURLs)

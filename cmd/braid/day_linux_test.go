@@ -25,7 +25,7 @@ type day struct {
 	load    *steady
 }
 
-// dayMember is a member with what starts it.
+// dayMember is a member with its program, variables and flags.
 type dayMember struct {
 	program string
 	env     []string
@@ -33,7 +33,8 @@ type dayMember struct {
 	*invocation
 }
 
-// newDay starts the first members with these flags, and clients that may use all members which are ever there.
+// newDay starts the first members with these flags, and clients with the endpoints of all members, including those that
+// are added later.
 func newDay(t *testing.T, first, all int, more ...string) *day {
 	t.Helper()
 	d := &day{t: t, flags: memberFlags(t, all), members: make([]*dayMember, all)}
@@ -73,7 +74,7 @@ func (d *day) start(i int, m *dayMember) {
 	})
 }
 
-// ready waits until a member serves, as those do who restart one member after the other.
+// ready waits until a member is ready, as an operator does between two restarts.
 func (d *day) ready(i int) {
 	d.t.Helper()
 	eventually(d.t, d.flags[i].name+" is ready", func(ctx context.Context) bool {
@@ -86,7 +87,7 @@ func (d *day) ready(i int) {
 	})
 }
 
-// present are the numbers of the members that run.
+// present returns the numbers of the members that run.
 func (d *day) present() (all []int) {
 	for i, m := range d.members {
 		if m != nil {
@@ -96,7 +97,7 @@ func (d *day) present() (all []int) {
 	return all
 }
 
-// endpoints are those of the members that run, as a flag.
+// endpoints returns the endpoints of the members that run, as a flag.
 func (d *day) endpoints() string {
 	var all []string
 	for _, i := range d.present() {
@@ -105,8 +106,8 @@ func (d *day) endpoints() string {
 	return strings.Join(all, ",")
 }
 
-// step does something while clients use the cluster. repeats: clients may have to repeat requests, because a member
-// dies or is removed.
+// step calls do while clients use the cluster. repeats: clients may have to repeat requests, because a member dies or
+// is removed.
 func (d *day) step(name string, repeats bool, do func()) {
 	d.t.Helper()
 	do()
@@ -145,7 +146,7 @@ func (d *day) add(i int) {
 		"http://"+d.flags[i].peer))
 }
 
-// die ends a member at once, and its disk is lost.
+// die kills a member and removes its directory.
 func (d *day) die(i int) {
 	d.t.Helper()
 	kill(d.t, d.members[i].cmd.Process.Pid)
@@ -178,7 +179,7 @@ func (d *day) remove(i int) {
 	d.voters()
 }
 
-// id is the identifier of a member.
+// id returns the identifier of a member.
 func (d *day) id(i int) uint64 {
 	d.t.Helper()
 	r, err := d.client().MemberList(d.t.Context())
@@ -214,7 +215,7 @@ func (d *day) restart(i int, program string) {
 	d.ready(i)
 }
 
-// ends checks what clients saw, and that all members have the same.
+// ends checks the history of the clients, and that all members have the same keys.
 func (d *day) ends() {
 	d.t.Helper()
 	d.load.check()
@@ -228,8 +229,8 @@ func (d *day) ends() {
 	sameKeys(d.t, client, present, r.Header.Revision)
 }
 
-// TestADay is what operators do with a cluster in its life, under load: no request fails, the history is linearizable,
-// and clients have to repeat requests only when a member dies or is removed.
+// TestADay: operators add, replace, remove and upgrade members and switch protocols under load. No request fails, the
+// history is linearizable, and clients have to repeat requests only when a member dies or is removed.
 func TestADay(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// leads is what a member leads.
+// leads returns the instances that a member leads.
 func (d *day) leads(i int) []string {
 	d.t.Helper()
 	all := status.Ask(d.t.Context(), status.Options{Endpoints: []string{d.flags[i].client}, Only: true,
@@ -22,7 +22,7 @@ func (d *day) leads(i int) []string {
 	return leads
 }
 
-// someLeader is a member that leads something.
+// someLeader returns a member that leads something.
 func (d *day) someLeader() (leader int) {
 	d.t.Helper()
 	eventually(d.t, "a leader", func(context.Context) bool {
@@ -36,8 +36,8 @@ func (d *day) someLeader() (leader int) {
 	return leader
 }
 
-// TestDrain: a member that is drained leads nothing, whatever should lead there, until that is undone or it restarts.
-// No request is repeated.
+// TestDrain: a member that is drained leads nothing until that is undone or it restarts, also if it is the preferred
+// leader. No request is repeated.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -64,7 +64,7 @@ func TestDrain(t *testing.T) {
 					require.Empty(t, d.leads(i))
 				}
 			})
-			back := func() { // raft prefers no leader, and epochs leave a member that gave a segment up out for a while
+			back := func() { // raft prefers no leader, and ISS bans a member that gave up a segment for a while
 				eventually(t, m+" leads again", func(context.Context) bool {
 					return name != "spread" || len(d.leads(i)) > 0
 				})

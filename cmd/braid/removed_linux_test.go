@@ -19,7 +19,7 @@ import (
 )
 
 // TestARemovedMemberEnds: it sends its clients to others at once, ends by itself later, logs the reason, and does not
-// run again, whatever the launcher tries.
+// run again when the launcher restarts it.
 func TestARemovedMemberEnds(t *testing.T) {
 	t.Parallel()
 	c := up(t, dataDir(t), "--restart")

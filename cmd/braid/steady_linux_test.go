@@ -29,7 +29,7 @@ const (
 	steadyPatience = 10 * time.Second
 )
 
-// steady are clients that repeat a request until it is answered. What they see is a history, which is checked.
+// steady are clients that repeat a request until it is answered. Their requests are a history, which is checked.
 type steady struct {
 	t       *testing.T
 	began   time.Time
@@ -58,7 +58,7 @@ func (l *lap) String() string {
 	return text
 }
 
-// startSteady starts clients, each of which may use any of the endpoints.
+// startSteady starts the clients. Each client has all endpoints.
 func startSteady(t *testing.T, endpoints []string) *steady {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -89,7 +89,7 @@ func (s *steady) next() (ended lap) {
 	return ended
 }
 
-// continues waits until each client has made some requests more.
+// continues waits until the clients have made 20 more requests each, on average.
 func (s *steady) continues(what string) {
 	s.t.Helper()
 	answered := func() int {
@@ -151,10 +151,7 @@ func (w *steadyClient) do(what string, attempt func(ctx context.Context) error) 
 			w.t.Errorf("%s of %s failed after %s: %v", what, w.key, took, err)
 			return
 		}
-		select {
-		case <-time.After(steadyPause):
-		case <-w.ctx.Done():
-		}
+		<-time.After(steadyPause)
 	}
 }
 
@@ -244,7 +241,7 @@ func (w *steadyClient) swap(value string) {
 	})
 }
 
-// check ends the load, and requires that there is an order which explains what the clients saw.
+// check ends the load, and requires that its history is linearizable.
 func (s *steady) check() {
 	s.t.Helper()
 	s.end()

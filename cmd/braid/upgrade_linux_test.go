@@ -38,7 +38,7 @@ func laterBuild(t *testing.T) (program string) {
 	return program
 }
 
-// formats are the format that a member writes, and the newest one that it knows.
+// formats returns the format that a member writes, and the newest one that it knows.
 func (d *day) formats(i int) (written, known int) {
 	d.t.Helper()
 	all := status.Ask(d.t.Context(), status.Options{Endpoints: []string{d.flags[i].client}, Only: true,
@@ -47,7 +47,7 @@ func (d *day) formats(i int) (written, known int) {
 	return all[0].Format, all[0].KnownFormat
 }
 
-// recorded is the format of a member's directory.
+// recorded returns the format of a member's directory.
 func (d *day) recorded(i int) int {
 	d.t.Helper()
 	var id struct{ Format int }
@@ -57,7 +57,7 @@ func (d *day) recorded(i int) int {
 	return id.Format
 }
 
-// segments are the versions of the segments of a member's log.
+// segments returns the versions of the segments of a member's log.
 func (d *day) segments(i int) (versions []uint32) {
 	d.t.Helper()
 	require.NoError(d.t, wal.Inspect(vfs.OS, filepath.Join(d.flags[i].dir, logDir, "log"),

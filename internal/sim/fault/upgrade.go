@@ -65,7 +65,7 @@ func install(w *World, m *node.Member) {
 
 func isLater(m *node.Member) bool { return m.Newest == laterFormat }
 
-// upgradeAll upgrades the members that may have no link with others: these write the later format.
+// upgradeAll upgrades all members if any is upgraded: those of the earlier version may have no link.
 func upgradeAll(w *World) {
 	if !slices.ContainsFunc(w.Members, isLater) {
 		return
