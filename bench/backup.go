@@ -67,6 +67,7 @@ func RunBackup(ctx context.Context, c BackupConfig) (*BackupContest, error) {
 
 func (c *BackupConfig) runOne(ctx context.Context, name string) (*BackupResult, error) {
 	r := &backupRun{BackupConfig: c, name: name, out: &BackupResult{Protocol: name, Nodes: c.Nodes}}
+	meter := StartCPUMeter()
 	err := c.With(ctx, name, largeQuota, func(servers *Servers) (err error) {
 		if r.target, err = newTarget(EtcdAPI, servers.Endpoints[0], nil); err != nil {
 			return err
@@ -79,6 +80,7 @@ func (c *BackupConfig) runOne(ctx context.Context, name string) (*BackupResult, 
 		r.member, r.endpoint = servers.PIDs[0], servers.Endpoints[0]
 		return r.run(ctx)
 	})
+	r.out.CPUShares = meter.Shares() // the servers have ended
 	return r.out, err
 }
 

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 )
 
@@ -30,12 +31,13 @@ type BackupResult struct {
 	Keys       float64       `json:"keys"`
 	First      BackupFigures `json:"first"`
 	Again      BackupFigures `json:"again"` // after some keys were changed
+	CPUShares                // of the whole run
 	Violations []string      `json:"violations,omitempty"`
 }
 
 // figures are the figures whose median counts.
 func (r *BackupResult) figures() []*float64 {
-	return append(append([]*float64{&r.Keys}, r.First.figures()...), r.Again.figures()...)
+	return slices.Concat([]*float64{&r.Keys, &r.StolenPercent, &r.OthersPercent}, r.First.figures(), r.Again.figures())
 }
 
 func (r *BackupResult) violated() (server string, violations []string) {
@@ -90,6 +92,7 @@ func (c *BackupContest) WriteText(w io.Writer) {
 	}
 	_ = tw.Flush()
 	for _, r := range c.Results {
+		writeWarnings(w, r.Protocol, r.Warning())
 		writeVerified(w, r.Protocol, "the restored keys are the member's", r.Violations)
 	}
 }

@@ -31,8 +31,8 @@ type BackupOptions struct {
 	Full bool
 	// Increments is the number of increments after which the next backup is a whole one. 0: any number.
 	Increments int
-	// Keep is the number of whole backups that stay, with their increments, when this backup is complete. Older ones are
-	// removed. 0: all stay.
+	// Keep is the number of whole backups that stay, with their increments, when this backup is complete. Older ones
+	// are removed. 0: all stay.
 	Keep int
 	// Progress is called after each message of the member, if it is not nil. It must return soon.
 	Progress func(BackupProgress)
@@ -50,8 +50,8 @@ type BackupInfo = backups.Info
 
 // BackupMade is the outcome of [Backup].
 type BackupMade struct {
-	// Backup is the newest one in the directory. Unchanged: nothing was added, because the cluster has not changed since
-	// an earlier backup, which is Backup.
+	// Backup is the newest one in the directory. Unchanged: nothing was added, because the cluster has not changed
+	// since an earlier backup, which is Backup.
 	Backup    BackupInfo `json:"backup"`
 	Unchanged bool       `json:"unchanged,omitempty"`
 	// Full is the reason why it is a whole backup; "": it is an increment.

@@ -196,7 +196,8 @@ func printBackups(w io.Writer, dir string, all []server.BackupInfo) error {
 		if b.Problem != "" {
 			problem = "\tcannot be restored"
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s%s\n", b.Number, b.Kind, revisions, status.Bytes(float64(b.Bytes)),
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s%s\n",
+			b.Number, b.Kind, revisions, status.Bytes(float64(b.Bytes)),
 			b.Time.Local().Format(time.DateTime), b.Cluster, b.File, problem)
 	}
 	return table.Flush()

@@ -73,7 +73,8 @@ type importFlags struct {
 
 func (f *importFlags) flags(fl *pflag.FlagSet) {
 	fl.Uint64Var(&f.bump, "bump-revision", 0,
-		fmt.Sprintf("number to add to the newest revision (for a directory of backups by default %d)", server.RestoreBump))
+		fmt.Sprintf(
+			"number to add to the newest revision (for a directory of backups by default %d)", server.RestoreBump))
 	fl.BoolVar(&f.mark, "mark-compacted", false, "everything up to the new revision counts as compacted")
 	fl.BoolVar(&f.skipHash, "skip-hash-check", false,
 		"accept a copy of a database file, which has no digest at its end")

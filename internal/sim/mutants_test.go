@@ -73,7 +73,7 @@ var hints = map[string]uint64{
 	"no-guests": 551, "any-state": 475, "epaxos-say-unused": 97,
 	"wpaxos-any-found": 79, "wpaxos-elect-too-few": 7,
 	"lane-no-drain": 315, "weave-plan-early": 77, "weave-grow-late": 7, "weave-grow-unproven": 21,
-	"format-raise-unproven": 3, "code-restore-row": 52, "read-without-confirm": 53, "turned-away": 100,
+	"format-raise-unproven": 11, "code-restore-row": 52, "read-without-confirm": 53, "turned-away": 100,
 	"tune-lanes-open": 582, "tune-lease-by-majority": 29, "tune-lease-at-once": 29, "tune-laggard-counts": 39,
 	"tune-promise-decided": 29, "iss-promise-forgets": 75,
 	"seal-begin-unclosed": 2, "seal-ends-unnamed": 3, "seal-snapshot-by-index": 19, "seal-numbered-again": 5,
