@@ -222,6 +222,7 @@ func (s *ISS) runTimers() {
 	if s.incarnation == 0 || s.closed() {
 		return
 	}
+	s.reroute()
 	for s.epoch != nil && !s.waits() {
 		s.proposeOwn()
 		for _, b := range s.parts {

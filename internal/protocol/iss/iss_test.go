@@ -97,3 +97,47 @@ func TestKeepsThoseWaitingThatPromised(t *testing.T) {
 		part.Slot = sentTo(sent, iss.MsgPrepare, 3).Slot
 	}
 }
+
+// A member that leads no segment sends its proposals to an active leader, also if the former one becomes silent in an
+// epoch that nothing else ends.
+func TestSendsProposalsToAnActiveLeader(t *testing.T) {
+	config := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4, Learner: true}}}
+	core, err := factory(nil)(protocol.Session{Member: 4}, protocol.Recovered{Base: protocol.Base{Config: config}})
+	require.NoError(t, err)
+	step := func(now int, in protocol.Input) []*protocol.Message {
+		var out protocol.Effects
+		core.Step(time.Duration(now)*conformance.Pace, in, &out)
+		require.NoError(t, core.Check())
+		return out.Send
+	}
+	beats := func(from, until int, silent protocol.MemberID) {
+		for now := from; now < until; now += 10 {
+			for id := protocol.MemberID(1); id <= 3; id++ {
+				if id != silent {
+					step(now, &protocol.Message{Type: iss.MsgBeat, Instance: 1, From: id, To: 4, Term: 1,
+						Part: &iss.Part{Serving: true}})
+				}
+			}
+			step(now, protocol.Tick{Random: uint64(now)})
+		}
+	}
+	routed := func(now int) protocol.MemberID {
+		id := protocol.ProposalID{Session: protocol.Session{Member: 4}, Seq: uint64(now)}
+		e := protocol.Entry{Kind: protocol.EntryBatch, ID: id}
+		for _, m := range step(now, protocol.Propose{Entries: []protocol.Entry{e}}) {
+			if m.Type == iss.MsgPropose {
+				return m.To
+			}
+		}
+		return 0
+	}
+	beats(0, 50, 0)
+	first := routed(50)
+	require.NotZero(t, first)
+	beats(60, 400, first)
+	second := routed(400)
+	require.NotZero(t, second)
+	require.NotEqual(t, first, second, "it is silent")
+	beats(410, 450, 0)
+	require.Equal(t, second, routed(450), "a route changes only if its leader is silent")
+}

@@ -27,7 +27,7 @@ type proposals struct {
 }
 
 // route selects where this member's proposals are sent: into its own segment, or to the leader of its bucket. A
-// leader that is not active when the epoch begins is passed over: with the policy simple it leads all the same.
+// leader that is not active is passed over: with the policy simple it leads all the same.
 func (s *ISS) route() {
 	to := s.cfg.Self
 	if s.own == nil {
@@ -36,6 +36,14 @@ func (s *ISS) route() {
 	}
 	if to != s.proposals.routed {
 		s.proposals.routed, s.proposals.routedAt = to, s.epoch.Number
+	}
+}
+
+// reroute selects another leader once the one that this member's proposals are sent to is not active. Nothing else may
+// need that leader's slots, so that it is not suspected and the epoch does not end.
+func (s *ISS) reroute() {
+	if s.own == nil && s.epoch != nil && !s.active(s.other(s.proposals.routed)) {
+		s.route()
 	}
 }
 
