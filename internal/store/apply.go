@@ -94,6 +94,9 @@ func (s *Store) applyOne(c *Command) *Result {
 	if len(c.Data) == 0 {
 		return &Result{}
 	}
+	if result := s.applyPlain(c); result != nil {
+		return result
+	}
 	cmd, err := decode(c.Data)
 	if err == nil {
 		err = cmd.setBody(c.Body)

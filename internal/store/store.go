@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	bolterrors "go.etcd.io/bbolt/errors"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/pkg/v3/traceutil"
 	"go.etcd.io/etcd/server/v3/auth"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
@@ -49,6 +50,7 @@ type Store struct {
 	lessor  *lessor
 	kv      *keys
 	applier apply.UberApplier // used by the apply goroutine only
+	plain   pb.PutRequest     // the plain put whose space is asked for; used by the apply goroutine only
 
 	// What callers ask for:
 
