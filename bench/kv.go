@@ -51,6 +51,11 @@ type KVConfig struct {
 	// Check records the results of every client and checks them, for at most CheckLimit.
 	Check      bool
 	CheckLimit time.Duration
+	// Batch, unless 0, is how many puts a client sends in a message of braid's stream of puts, before it waits for the
+	// answer. Latency is that of a message.
+	Batch int
+	// PutStream is the method of that stream.
+	PutStream string
 	// TargetLeader sends everything to the leader.
 	TargetLeader bool
 	// Wrote, unless nil, is called after each put, with its revision; 0: it failed, perhaps after it took effect.
@@ -94,7 +99,7 @@ func (c *KVConfig) validateLoad() error {
 	if err := c.Workload.Validate(c.Clients); err != nil {
 		return err
 	}
-	return errors.Join(c.validateKeys(), c.validateRates(), c.validateReads())
+	return errors.Join(c.validateKeys(), c.validateRates(), c.validateReads(), c.validateBatch())
 }
 
 func (c *KVConfig) validateKeys() error {
@@ -302,7 +307,7 @@ func (r *kvRun) run(ctx context.Context, cluster *kvCluster) (*KVResult, error) 
 	r.loadFrom = r.now()
 	r.lastOK.Store(r.loadFrom)
 	for _, c := range clients {
-		r.wg.Go(func() { c.run(loadCtx) })
+		r.wg.Go(func() { c.start(loadCtx) })
 	}
 	go func() { r.wg.Wait(); close(finished) }()
 	var err error

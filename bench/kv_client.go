@@ -64,6 +64,15 @@ func (c *kvClient) begin(ctx context.Context) (end func()) {
 	}
 }
 
+// start makes requests until the run stops.
+func (c *kvClient) start(ctx context.Context) {
+	if c.r.Batch > 0 {
+		c.runBatches(ctx)
+		return
+	}
+	c.run(ctx)
+}
+
 // run makes one request after the other until the run stops.
 func (c *kvClient) run(ctx context.Context) {
 	r := c.r
@@ -269,14 +278,17 @@ func (c *kvClient) readModifyWrite(ctx context.Context, call int64, size int) er
 }
 
 // note counts the outcome of an operation. After an error the next connection is tried.
-func (c *kvClient) note(kind workload.Kind, start int64, err error) {
+func (c *kvClient) note(kind workload.Kind, start int64, err error) { c.noteAll(kind, 1, start, err) }
+
+// noteAll is note of several operations that have one answer.
+func (c *kvClient) noteAll(kind workload.Kind, n int, start int64, err error) {
 	r := c.r
 	end := r.now()
 	if err != nil {
 		c.fail(err)
 		return
 	}
-	r.ok.Add(1)
+	r.ok.Add(int64(n))
 	r.lastOK.Store(end)
 	if end >= r.from.Load() && end <= r.to.Load() {
 		r.took[kind].record(c.id, end-start)

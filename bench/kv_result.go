@@ -24,6 +24,7 @@ type KVResult struct {
 	KeySpace          int      `json:"key_space"`
 	Distribution      string   `json:"distribution"`
 	Mix               string   `json:"mix"`
+	Batch             int      `json:"batch,omitempty"` // puts of a message
 	WriteRatio        float64  `json:"write_ratio"`
 	Seed              uint64   `json:"seed"`
 	RatePS            float64  `json:"rate_per_s,omitempty"`
@@ -68,7 +69,7 @@ func (r *kvRun) result(from, to kvReading, cluster *kvCluster) *KVResult {
 		Endpoints: cluster.endpoints, Version: cluster.version, Clients: r.Clients, Conns: r.Conns,
 		KeySize: r.KeySize, ValSize: w.Values.Max, ValSizes: w.Values.String(), KeySpace: w.KeySpace,
 		Distribution: w.Keys.String(), Mix: w.Mix.String(), WriteRatio: w.Mix.Writes(), Seed: w.Seed,
-		RatePS: r.Rate, ThrottlePS: r.Throttle, WarmupS: r.Warmup.Seconds(), TargetLeader: r.TargetLeader,
+		Batch: r.Batch, RatePS: r.Rate, ThrottlePS: r.Throttle, WarmupS: r.Warmup.Seconds(), TargetLeader: r.TargetLeader,
 		NotFound: r.notFound.Load(), Conflicts: r.conflicts.Load(),
 		Machine: DescribeMachine("."), Date: from.at.UTC().Truncate(time.Second),
 	}
@@ -139,6 +140,9 @@ func (r *KVResult) describeLoad() string {
 		s += fmt.Sprintf(", open loop of %s/s", number(r.RatePS))
 	case r.ThrottlePS > 0:
 		s += fmt.Sprintf(", throttled to %s/s", number(r.ThrottlePS))
+	}
+	if r.Batch > 0 {
+		s += fmt.Sprintf(", %d puts in a message", r.Batch)
 	}
 	return s + fmt.Sprintf(", %s (%.3g %% writes), %s-byte values, %d keys (%s)", r.Mix, 100*r.WriteRatio, r.ValSizes,
 		r.KeySpace, r.Distribution)

@@ -136,7 +136,7 @@ func (s *Server) fit(method string, request any) error {
 // forData reports whether a call reads or writes keys or leases.
 func forData(method string) bool {
 	for _, service := range [...]string{"/etcdserverpb.KV/", "/etcdserverpb.Watch/", "/etcdserverpb.Lease/",
-		"/v3electionpb.", "/v3lockpb."} {
+		"/" + putService + "/", "/v3electionpb.", "/v3lockpb."} {
 		if strings.HasPrefix(method, service) {
 			return true
 		}

@@ -13,6 +13,7 @@
 // watch.go (watchone.go has one watch, watchpieces.go what it sends, watchprogress.go progress), lease.go,
 // keepalive.go, cluster.go with reconfig.go, auth.go, maintenance.go, locks.go, and for the service that etcd does not
 // have admin.go, reshape.go, tune.go, switch.go, advise.go, zones.go, replace.go, drain.go, prefixquota.go, backup.go.
+// puts.go is the service for many puts at a time.
 // backups.go is for programs that make and restore backups. frames.go, call.go, body.go and intake.go bound the memory
 // of requests while they are received, and codec.go that of responses until they are sent.
 // limit.go bounds connections, rate.go requests a second, listen.go distinguishes gRPC from HTTP on one port; grpc.go

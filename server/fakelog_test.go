@@ -411,6 +411,9 @@ func limited(ctx context.Context, timeout time.Duration) (context.Context, conte
 	return context.WithTimeout(ctx, timeout)
 }
 
+// Client implements Log. The tests of streams of puts have a real log.
+func (l *fakeLog) Client() *braid.Client { return nil }
+
 func (l *fakeLog) AnswersEarly() bool   { return l.early }
 func (l *fakeLog) MayAnswerEarly() bool { return l.early }
 

@@ -85,6 +85,7 @@ func (s *Server) newGRPC() *grpc.Server {
 	epb.RegisterElectionServer(r, v3election.NewElectionServer(s.client))
 	lpb.RegisterLockServer(r, v3lock.NewLockServer(s.client))
 	r.RegisterService(&adminDesc, s)
+	r.RegisterService(&putDesc, s)
 	reflection.Register(g)
 	s.metrics.Register(g)
 	return g

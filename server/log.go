@@ -14,6 +14,8 @@ type Log interface {
 	ProposeAsync(command []byte, done func(result any, err error)) error
 	// ProposeWith is Propose with options. A body must not change again. The answer may be a *braid.Accepted.
 	ProposeWith(ctx context.Context, command, body []byte, o braid.ProposeOptions) (any, error)
+	// Client returns a client whose commands take effect in the order in which it proposed them.
+	Client() *braid.Client
 	// AnswersEarly reports whether commands may be answered before they are applied.
 	AnswersEarly() bool
 	// MayAnswerEarly reports whether that may be so on any member, now or later.

@@ -26,8 +26,8 @@ import (
 )
 
 // Rates bound how many requests this member takes in a second, by user and by prefix of keys. They are not the
-// cluster's: each member counts what it is asked. Streams are not counted, neither are requests without a user
-// by user.
+// cluster's: each member counts what it is asked. Of streams only those of puts are counted, and requests
+// without a user are not counted by user.
 
 // RateLimit bounds requests a second.
 type RateLimit struct {

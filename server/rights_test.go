@@ -90,6 +90,7 @@ func rpcs() map[string]rpc {
 		"v3electionpb.Election/Leader":     {request: &epb.LeaderRequest{Name: key}},
 		"v3electionpb.Election/Observe":    {request: &epb.LeaderRequest{Name: key}},
 		"v3electionpb.Election/Resign":     {request: &epb.ResignRequest{Leader: leader}},
+		putService + "/" + putsMethod:      {request: putsRequest("r", "v")},
 		adminService + "/" + reshapeMethod: {request: wrapperspb.UInt32(2)},
 		adminService + "/" + tuneMethod:    {request: new(structpb.Struct)},
 		adminService + "/" + switchMethod:  {request: new(structpb.Struct)},

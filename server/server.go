@@ -103,7 +103,7 @@ type lifecycle struct {
 	fatal chan error
 	// background are goroutines that end by themselves once stopping is closed.
 	background sync.WaitGroup
-	// watching are goroutines of watch streams, which may outlive the calls for a moment.
+	// watching are goroutines of streams of watches and of puts, which may outlive the calls for a moment.
 	watching sync.WaitGroup
 	// scrubbing uses the store until endScrub.
 	scrubbing sync.WaitGroup

@@ -18,6 +18,7 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/internal/transport/netspec"
+	"github.com/braidlog/braid/server"
 )
 
 // benchKVFlags are the flags of braid bench kv.
@@ -55,6 +56,9 @@ Requests:
                        keys are scattered); exponential:mean=M; latest
   --val-size S         bytes of a value: 16, 1MiB, or 16-1MiB, each doubling equally likely
 
+--batch N sends N puts in a message of braid's stream of puts (docs/using/put-stream.md). A client waits
+for the answer before it sends the next message; latency is that of a message.
+
 Timing:
 
   by default           a closed loop: the next request after the last answer
@@ -74,6 +78,7 @@ the CPU and disk use of these processes.`,
 		Example: `  braid bench kv --endpoints 127.0.0.1:2379 --clients 100 --conns 100 --total 100000
   braid bench kv --endpoints 127.0.0.1:2379 --write-ratio 0.1 --consistency s
   braid bench kv --endpoints 127.0.0.1:2379,127.0.0.1:2389,127.0.0.1:2399 --ycsb F --check
+  braid bench kv --batch 100 --clients 20
   braid bench kv --rate 5000 --distribution conflict:25% --val-size 16-64KiB
   braid bench kv --peer etcd --clients 1000 --conns 100 --duration 10s
   braid bench kv --protocol niagara --instances 4 --peer raft --peer etcd --conns 100`,
@@ -117,6 +122,8 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.Float64Var(&l.Rate, "rate", 0,
 		"open loop: requests a second over all clients; latency counts from when one was due")
 	fl.Float64Var(&l.Throttle, "throttle", 0, "closed loop: maximal requests a second over all clients")
+	fl.IntVar(&l.Batch, "batch", 0,
+		"puts that a client sends in one message of braid's stream of puts (0: a call for each put)")
 	fl.BoolVar(&l.TargetLeader, "target-leader", false, "send everything to the leader")
 	fl.IntSliceVar(&l.Servers, "server-pids", nil,
 		"process ids of the servers, if they run on this machine, for their CPU and disk use")
@@ -152,6 +159,7 @@ func (f *benchKVFlags) completeLoad(cmd *cobra.Command) error {
 	if l.TLS, err = f.tls(); err != nil {
 		return usageError{err}
 	}
+	l.PutStream = server.PutStreamMethod
 	if err := l.Validate(); err != nil {
 		return usageError{err}
 	}

@@ -68,6 +68,13 @@ func TestBenchKVLoads(t *testing.T) {
 		require.Less(t, float64(r.Commands), 1.1*200*r.DurationS+1)
 	})
 
+	t.Run("batch", func(t *testing.T) {
+		r := load(t, "--batch=50", "--clients=4", "--total=2000", "--key-prefix=batch", "--key-size=12")
+		require.Equal(t, 50, r.Batch)
+		require.EqualValues(t, 2000, r.Commands+r.Errors)
+		require.EqualValues(t, r.Commands/50, r.LatencySamples)
+	})
+
 	t.Run("check", func(t *testing.T) {
 		client := c.client()
 		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)

@@ -21,6 +21,8 @@ func TestBenchBadInput(t *testing.T) {
 		code int
 		want string
 	}{
+		{"kv --batch 50 --write-ratio 0.5", exitUsage, "other requests do not go with them"},
+		{"kv --batch 50 --check", exitUsage, "neither checked"},
 		{"log --payload 0", exitUsage, "payload of 0 bytes"},
 		{"log --payload 7", exitUsage, "at least 8"},
 		{"log --protocol rafft", exitUsage, `unknown protocol "rafft"`},

@@ -11,9 +11,9 @@ import (
 	"go.etcd.io/etcd/server/v3/lease"
 )
 
-// A plain put has a key, a value and nothing else. Most commands are plain puts. While nobody's rights, no alarm and no
-// quota can refuse one, etcd's appliers change nothing about it, so that it goes to the keys directly. Otherwise it is
-// applied as any other request.
+// A plain put has a key, a value and nothing else. Most commands are plain puts. While no right, alarm or quota can
+// refuse one, etcd's appliers change nothing about it, so that it goes to the keys directly. Otherwise it is applied as
+// any other request.
 
 // Numbers of fields of etcd's requests.
 const (

@@ -1,8 +1,20 @@
-"""Python's etcd3 against every member: put, get, delete, transaction, watch, lease, lock."""
+"""Python's etcd3 against every member: put, get, delete, transaction, watch, lease, lock, and braid's stream of puts."""
 import os
 import threading
 
 import etcd3
+from etcd3.etcdrpc import rpc_pb2 as rpc
+
+
+def put_all(client, pairs):
+    """Puts pairs of keys and values, 100 in a message, and returns the revision of the last put."""
+    def messages():
+        for i in range(0, len(pairs), 100):
+            yield rpc.TxnRequest(success=[rpc.RequestOp(request_put=rpc.PutRequest(key=k, value=v))
+                                          for k, v in pairs[i:i + 100]])
+    puts = client.channel.stream_stream("/braid.KV/Puts", request_serializer=rpc.TxnRequest.SerializeToString,
+                                        response_deserializer=rpc.TxnResponse.FromString)
+    return [answer.header.revision for answer in puts(messages())][-1]
 
 
 def suite(client, prefix):
@@ -40,6 +52,13 @@ def suite(client, prefix):
     found = [v for v, _ in client.get_prefix(prefix + "/many/", sort_order="descend")]
     assert found == [str(i).encode() for i in reversed(range(100))], found
     assert client.delete_prefix(prefix + "/many/").deleted == 100
+
+    pairs = [(f"{prefix}/stream/{i:03}".encode(), str(i).encode()) for i in range(250)]
+    revision = put_all(client, pairs)
+    found = list(client.get_prefix(prefix + "/stream/"))
+    assert [(meta.key, value) for value, meta in found] == pairs, found
+    assert found[-1][1].mod_revision == revision, (found[-1], revision)
+    assert client.delete_prefix(prefix + "/stream/").deleted == 250
 
     with client.lock(prefix + "/lock", ttl=30) as lock:
         assert lock.is_acquired()

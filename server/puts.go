@@ -1,0 +1,260 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/store"
+)
+
+// A stream of puts saves what a call costs for each put (docs/using/put-stream.md). Its messages are etcd's
+// transactions, since every client of etcd has that type, but are none: their puts take effect one after the other.
+
+const (
+	putService = "braid.KV"
+	putsMethod = "Puts"
+)
+
+// PutStreamMethod is the method of the stream. Its messages are *etcdserverpb.TxnRequest and, in answer,
+// *etcdserverpb.TxnResponse.
+const PutStreamMethod = "/" + putService + "/" + putsMethod
+
+// putServer is the service braid.KV.
+type putServer interface {
+	puts(stream grpc.ServerStream) error
+}
+
+var putDesc = grpc.ServiceDesc{
+	ServiceName: putService,
+	HandlerType: (*putServer)(nil),
+	Streams: []grpc.StreamDesc{{StreamName: putsMethod, ClientStreams: true, ServerStreams: true,
+		Handler: func(srv any, stream grpc.ServerStream) error { return srv.(putServer).puts(stream) }}},
+}
+
+const (
+	// putWindow bounds the bytes of a stream's messages that are not answered.
+	putWindow = 4 << 20
+	// putMessages bounds their number.
+	putMessages = 1024
+	// putAgain is how long a put waits before it is proposed again, if the log's queues were full.
+	putAgain = 2 * time.Millisecond
+)
+
+// putStream is the stream of one client.
+type putStream struct {
+	s      *Server
+	stream grpc.ServerStream
+	client *braid.Client // keeps the order of the puts
+	window *semaphore.Weighted
+	// asked are the messages without an answer, in order. received is why no more come; it is set before asked is closed.
+	asked    chan *putMessage
+	received error
+}
+
+// putMessage is what becomes of the puts of a message.
+type putMessage struct {
+	bytes   int64
+	settled chan struct{} // closed when all puts are
+
+	mu       sync.Mutex
+	left     int // puts that are not settled
+	revision int64
+	failed   error // of the first put that failed
+	at       int   // which one that is
+}
+
+// puts serves a stream.
+func (s *Server) puts(stream grpc.ServerStream) error {
+	ctx := stream.Context()
+	for _, key := range []string{metadataMode, metadataToken, metadataRead} {
+		if len(metadata.ValueFromIncomingContext(ctx, key)) > 0 {
+			return status.Errorf(codes.InvalidArgument, "braid: a stream of puts has no %s", key)
+		}
+	}
+	p := &putStream{s: s, stream: stream, client: s.log.Client(), window: semaphore.NewWeighted(putWindow),
+		asked: make(chan *putMessage, putMessages)}
+	s.watching.Go(p.receive)
+	return p.answer(ctx)
+}
+
+// receive proposes puts until the client sends no more, or one fails.
+func (p *putStream) receive() {
+	defer close(p.asked)
+	for {
+		r := new(pb.TxnRequest)
+		if err := p.stream.RecvMsg(r); err != nil {
+			if !errors.Is(err, io.EOF) {
+				p.received = err
+			}
+			return
+		}
+		if p.received = p.take(p.stream.Context(), r); p.received != nil {
+			return
+		}
+	}
+}
+
+// answer answers messages, in order, once all of their puts have taken effect. A put that failed ends the stream.
+func (p *putStream) answer(ctx context.Context) error {
+	for m := range p.asked {
+		select {
+		case <-m.settled:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if m.failed != nil {
+			return m.failure()
+		}
+		p.window.Release(m.bytes)
+		answer := &pb.TxnResponse{Header: p.s.header(m.revision), Succeeded: true}
+		if err := sendWithin(ctx, sendTimeout, func() error { return p.stream.SendMsg(answer) }); err != nil {
+			return err
+		}
+	}
+	return p.received
+}
+
+// take checks and proposes the puts of a message. It returns an error if nothing of the message has happened.
+func (p *putStream) take(ctx context.Context, r *pb.TxnRequest) error {
+	puts, err := putsOf(r)
+	if err == nil {
+		err = p.s.fit(pb.KV_Put_FullMethodName, r)
+	}
+	if err == nil {
+		err = p.s.rates.take(ctx, r)
+	}
+	all := &pb.InternalRaftRequest{Txn: r}
+	if err == nil {
+		err = p.s.mayPropose(ctx, all)
+	}
+	if err == nil {
+		err = p.s.checkSpace(ctx, all)
+	}
+	if err != nil {
+		return err
+	}
+	m := &putMessage{bytes: min(int64(proto.Size(r)), putWindow), left: len(puts), settled: make(chan struct{})}
+	if err := p.window.Acquire(ctx, m.bytes); err != nil {
+		return err
+	}
+	select {
+	case p.asked <- m:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for i, put := range puts {
+		if err := p.propose(ctx, m, i, put); err != nil {
+			for ; i < len(puts); i++ { // the order would not be kept if the others were proposed
+				m.settle(i, nil, err)
+			}
+		}
+	}
+	return nil
+}
+
+// putsOf returns the puts of a message.
+func putsOf(r *pb.TxnRequest) ([]*pb.PutRequest, error) {
+	if len(r.Success) == 0 || len(r.Compare)+len(r.Failure) > 0 {
+		return nil, status.Error(codes.InvalidArgument, "braid: a message of a stream of puts has puts in success, and "+
+			"nothing else")
+	}
+	puts := make([]*pb.PutRequest, len(r.Success))
+	for i, op := range r.Success {
+		if puts[i] = op.GetRequestPut(); puts[i] == nil || puts[i].PrevKv {
+			return nil, status.Errorf(codes.InvalidArgument, "braid: operation %d of the message is no put, or asks for the "+
+				"previous value, for which the answer has no place", i)
+		}
+		if err := checkPut(puts[i]); err != nil {
+			return nil, err
+		}
+	}
+	return puts, nil
+}
+
+// propose proposes a put. If the log's queues are full, it waits for as long as a request may take.
+func (p *putStream) propose(ctx context.Context, m *putMessage, i int, put *pb.PutRequest) error {
+	e, err := p.s.store.Encode(ctx, &pb.InternalRaftRequest{Put: put})
+	if err != nil {
+		return toStatus(err)
+	}
+	if len(e.Command)+len(e.Body) > p.s.cfg.MaxRequestBytes {
+		return rpctypes.ErrGRPCRequestTooLarge
+	}
+	p.s.metrics.Pending.Add(1)
+	for deadline := time.Now().Add(p.s.timeout); ; {
+		err := p.client.ProposeAsync(e.Command, e.Body, func(answer any, err error) {
+			p.s.metrics.Pending.Add(-1)
+			m.settle(i, answer, p.failed(err))
+		})
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, braid.ErrOverloaded) || time.Now().After(deadline) {
+			p.s.metrics.Pending.Add(-1)
+			return p.failed(err)
+		}
+		select {
+		case <-time.After(putAgain):
+		case <-ctx.Done():
+			p.s.metrics.Pending.Add(-1)
+			return ctx.Err()
+		}
+	}
+}
+
+func (p *putStream) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return p.s.failed(err)
+}
+
+// settle records what became of a put.
+func (m *putMessage) settle(i int, answer any, err error) {
+	var result *store.Result
+	if err == nil {
+		if result, err = resultOf(answer); err == nil {
+			err = result.Err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil && (m.failed == nil || i < m.at) {
+		m.failed, m.at = err, i
+	}
+	if put, ok := resultResp[*pb.PutResponse](result); ok {
+		m.revision = max(m.revision, put.GetHeader().GetRevision())
+	}
+	if m.left--; m.left == 0 {
+		close(m.settled)
+	}
+}
+
+// resultResp is the response of a result, if it has one of that type.
+func resultResp[R proto.Message](r *store.Result) (resp R, ok bool) {
+	if r != nil {
+		resp, ok = r.Resp.(R)
+	}
+	return resp, ok
+}
+
+// failure is the error of the first put that failed, with its place in the message.
+func (m *putMessage) failure() error {
+	s := status.Convert(toStatus(m.failed))
+	return status.Error(s.Code(), fmt.Sprintf("put %d of the message: %s", m.at, s.Message()))
+}
