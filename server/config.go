@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"math"
 	"net"
 	"slices"
 	"time"
@@ -143,12 +144,9 @@ func (c *Config) complete() error {
 	c.MaxConnections = cmp.Or(c.MaxConnections, clients)
 	c.metricsConnections = metrics
 	c.MaxRequestsPerClient = cmp.Or(c.MaxRequestsPerClient, maxCalls/2)
-	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, 32<<20)
 	c.MaxTxnOps = cmp.Or(c.MaxTxnOps, 128)
-	c.MaxConcurrentStreams = cmp.Or(c.MaxConcurrentStreams, DefaultConcurrentStreams)
 	c.MaxLearners = cmp.Or(c.MaxLearners, 1)
-	k := &c.Keepalive
-	*k = Keepalive{cmp.Or(k.MinTime, 5*time.Second), cmp.Or(k.Interval, 2*time.Hour), cmp.Or(k.Timeout, 20*time.Second)}
+	c.completeWire()
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, 5*time.Second+2*c.electionTimeout())
 	c.WarnRequestDuration = cmp.Or(c.WarnRequestDuration, 300*time.Millisecond)
 	c.WatchProgressInterval = max(cmp.Or(c.WatchProgressInterval, 10*time.Minute), 100*time.Millisecond)
@@ -178,6 +176,19 @@ func (c *Config) complete() error {
 	c.ownExtension = c.Store.Leases.Extension != 0
 	c.Store.Leases.Extension = cmp.Or(c.Store.Leases.Extension, c.electionTimeout())
 	return nil
+}
+
+// completeWire sets the defaults that [Config.wireOptions] need.
+func (c *Config) completeWire() {
+	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, 32<<20)
+	c.MaxConcurrentStreams = cmp.Or(c.MaxConcurrentStreams, DefaultConcurrentStreams)
+	k := &c.Keepalive
+	*k = Keepalive{cmp.Or(k.MinTime, 5*time.Second), cmp.Or(k.Interval, 2*time.Hour), cmp.Or(k.Timeout, 20*time.Second)}
+}
+
+// largestMessage is the size of the largest message that gRPC accepts.
+func (c *Config) largestMessage() int {
+	return min(c.MaxRequestBytes, math.MaxInt32-frameOverhead) + frameOverhead
 }
 
 // electionTimeout is that of the options, with which the member is started.

@@ -45,29 +45,35 @@ const (
 	frameOverhead = 512 << 10
 )
 
-// grpcOptions are the options of the gRPC server.
-func (s *Server) grpcOptions() []grpc.ServerOption {
-	return append([]grpc.ServerOption{
-		grpc.Creds(greeted{}),
+// wireOptions are the options of the gRPC server that do not depend on what it serves: [ServeBare] has them too.
+func (c *Config) wireOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
 		grpc.NumStreamWorkers(streamWorkers),
-		grpc.ReadBufferSize(0), // meteredConn has one
 		grpc.WriteBufferSize(connBuffer),
 		grpc.ForceServerCodecV2(codec{}),
 		experimental.BufferPool(buffers),
 		grpc.InitialWindowSize(streamWindow),
 		grpc.InitialConnWindowSize(connWindow),
-		grpc.MaxRecvMsgSize(int(s.intake.largest)),
+		grpc.MaxRecvMsgSize(c.largestMessage()),
 		grpc.MaxHeaderListSize(maxHeaderList),
-		grpc.InTapHandle(s.tapIn),
 		grpc.MaxSendMsgSize(math.MaxInt32),
-		grpc.MaxConcurrentStreams(s.cfg.MaxConcurrentStreams),
+		grpc.MaxConcurrentStreams(c.MaxConcurrentStreams),
 		grpc.ConnectionTimeout(sniffTimeout),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: s.cfg.Keepalive.MinTime}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.cfg.Keepalive.Interval, Timeout: s.cfg.Keepalive.Timeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: c.Keepalive.MinTime}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: c.Keepalive.Interval, Timeout: c.Keepalive.Timeout}),
+		grpc.WaitForHandlers(true),
+	}
+}
+
+// grpcOptions are the options of the gRPC server.
+func (s *Server) grpcOptions() []grpc.ServerOption {
+	return slices.Concat(s.cfg.wireOptions(), []grpc.ServerOption{
+		grpc.Creds(greeted{}),
+		grpc.ReadBufferSize(0), // meteredConn has one
+		grpc.InTapHandle(s.tapIn),
 		grpc.UnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(s.interceptStream),
-		grpc.WaitForHandlers(true),
-	}, s.tracing.options()...)
+	}, s.tracing.options())
 }
 
 // newGRPC makes the gRPC server with all services.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"net/http"
 	"sync"
@@ -224,8 +223,7 @@ func (s *Server) open() error {
 		s.tracing, err = newTracing(s.cfg.Tracing, s.logger)
 	}
 	if err == nil {
-		largest := min(s.cfg.MaxRequestBytes, math.MaxInt32-frameOverhead) + frameOverhead
-		s.intake = newIntake(largest, s.cfg.MaxRequestsPerClient)
+		s.intake = newIntake(s.cfg.largestMessage(), s.cfg.MaxRequestsPerClient)
 		s.rates = newRates(s.cfg.UserRates, s.cfg.PrefixRates, st.Rights())
 		s.grpc = s.newGRPC()
 		s.unary = unaryMethods(s.grpc)

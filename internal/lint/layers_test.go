@@ -120,6 +120,7 @@ var layers = []layer{
 	{folder: "test/kubernetes/apiserver", may: []string{"bench"}},
 	{folder: "test/kubernetes"},
 	{folder: "deploy"},
+	{folder: "bench/limit", may: []string{"internal/vfs"}},
 	{folder: "bench", may: []string{"", "internal/check", "internal/registry", "protocol", "internal/order",
 		"internal/sim/scale", "internal/transport/netspec", "internal/ports", "internal/member/damage"}},
 	{folder: "internal/vfs"},

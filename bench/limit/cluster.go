@@ -1,0 +1,217 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// maxMembers is the maximal number of members.
+	maxMembers = 15
+	// dialTimeout bounds the time in which the leader connects to a follower, and writeTimeout that in which the other
+	// end of a connection must take some bytes.
+	dialTimeout, writeTimeout = 5 * time.Second, 10 * time.Second
+)
+
+// Config is the configuration of a cluster.
+type Config struct {
+	// Dir is where member i (from 1) makes its directory mi with its log; it exists.
+	Dir string
+	// Listeners are the members' own, one for each of 1 to 15 members. The leader, which is the first one, connects to
+	// the others. Open closes all of them.
+	Listeners []net.Listener
+	// Apply are the members' state machines: each is called with commands in their order, by one goroutine at a time.
+	// The commands are valid during the call.
+	Apply []func(commands [][]byte)
+	// CommandBytes is the size of the largest command, LogBytes that of a member's log: larger than MaxBatch and the
+	// largest command together.
+	CommandBytes int
+	LogBytes     int64
+	// TellEvery is the time in which followers learn what is committed if no command follows; positive.
+	TellEvery time.Duration
+}
+
+// ErrClosed is the error of commands after Close, and of those that Close found without an answer: those may be in
+// the logs.
+var ErrClosed = errors.New("limit: the cluster is closed")
+
+// BrokenError ends a cluster: it takes no more commands. Those without an answer may be in the logs.
+type BrokenError struct {
+	Member int // from 0
+	Err    error
+}
+
+// Error implements error.
+func (e *BrokenError) Error() string { return fmt.Sprintf("limit: member %d: %v", e.Member+1, e.Err) }
+
+// Unwrap returns the cause.
+func (e *BrokenError) Unwrap() error { return e.Err }
+
+// Cluster is a leader and its followers in this process. Its methods are safe for concurrent use.
+type Cluster struct {
+	leader    *leader
+	followers []*follower
+	conns     []net.Conn // both ends
+	running   sync.WaitGroup
+	quit      chan struct{} // closed when the cluster begins to end
+	ended     chan struct{} // closed when it has ended
+	ending    sync.Once
+	err       error // of the end; set before ended is closed
+}
+
+// member is what the leader and the followers have in common.
+type member struct {
+	log     *logFile
+	apply   func([][]byte)
+	egress  atomic.Int64 // bytes sent
+	scratch [][]byte
+}
+
+// applyBatch applies the commands of a batch.
+func (m *member) applyBatch(b *batch) {
+	m.scratch = b.split(m.scratch[:0])
+	m.apply(m.scratch)
+}
+
+// transmit writes bytes to a connection.
+func (m *member) transmit(conn net.Conn, p []byte) error {
+	if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	n, err := conn.Write(p)
+	m.egress.Add(int64(n))
+	return err
+}
+
+// Open starts a cluster. If it fails, nothing of it runs.
+func Open(config Config) (*Cluster, error) {
+	defer func() {
+		for _, l := range config.Listeners {
+			_ = l.Close()
+		}
+	}()
+	n := len(config.Listeners)
+	if n < 1 || n > maxMembers || n != len(config.Apply) {
+		return nil, fmt.Errorf("limit: %d members with %d state machines: there must be between 1 and %d of both", n,
+			len(config.Apply), maxMembers)
+	}
+	c := &Cluster{quit: make(chan struct{}), ended: make(chan struct{})}
+	for i := range n {
+		if err := c.add(&config, i); err != nil {
+			c.closeFiles()
+			return nil, &BrokenError{i, err}
+		}
+	}
+	c.start(config.TellEvery)
+	return c, nil
+}
+
+// add makes a member and connects it to the leader, which is made first.
+func (c *Cluster) add(config *Config, i int) error {
+	dir := filepath.Join(config.Dir, fmt.Sprintf("m%d", i+1))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	log, err := createLog(filepath.Join(dir, "log"), config.LogBytes, config.CommandBytes)
+	if err != nil {
+		return err
+	}
+	if i == 0 {
+		c.leader = &leader{wake: make(chan struct{}, 1)}
+		c.leader.log, c.leader.apply = log, config.Apply[i]
+		c.leader.onDisk = make([]uint64, len(config.Listeners))
+		return nil
+	}
+	f := &follower{write: make(chan *batch, ahead)}
+	f.log, f.apply = log, config.Apply[i]
+	c.followers = append(c.followers, f)
+	dialled, err := net.DialTimeout("tcp", config.Listeners[i].Addr().String(), dialTimeout)
+	if err != nil {
+		return err
+	}
+	c.leader.followers, c.conns = append(c.leader.followers, dialled), append(c.conns, dialled)
+	if f.conn, err = config.Listeners[i].Accept(); err != nil { // the connection is established
+		return err
+	}
+	c.conns = append(c.conns, f.conn)
+	return nil
+}
+
+// start starts all goroutines.
+func (c *Cluster) start(tellEvery time.Duration) {
+	c.run(0, func() error { return c.leader.run(c.quit, tellEvery) })
+	for i, f := range c.followers {
+		conn := c.leader.followers[i]
+		c.run(0, func() error { return c.leader.hear(i+1, conn) })
+		c.run(i+1, func() error { return f.receive(c.quit) })
+		c.run(i+1, f.store)
+	}
+	go func() {
+		c.running.Wait()
+		c.leader.abandon()
+		c.err = errors.Join(c.err, c.closeFiles())
+		close(c.ended)
+	}()
+}
+
+// run runs a part of a member. Its error ends the cluster.
+func (c *Cluster) run(member int, part func() error) {
+	c.running.Go(func() {
+		if err := part(); err != nil {
+			broken := &BrokenError{member, err}
+			c.end(broken, broken)
+		}
+	})
+}
+
+// end makes everything end. Commands fail with one error, and Close returns the other. Only the first call has an
+// effect.
+func (c *Cluster) end(answer, err error) {
+	c.ending.Do(func() {
+		c.err = err
+		c.leader.refuse(answer)
+		close(c.quit)
+		for _, conn := range c.conns {
+			_ = conn.Close()
+		}
+	})
+}
+
+func (c *Cluster) closeFiles() error {
+	var errs []error
+	if c.leader != nil {
+		errs = append(errs, c.leader.log.file.Close())
+	}
+	for _, f := range c.followers {
+		errs = append(errs, f.log.file.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// ProposeAsync replicates a command, of which it keeps a copy. answer is called once: when the leader has applied the
+// command, or with an error. It must not block. If ProposeAsync returns an error, nothing happened.
+func (c *Cluster) ProposeAsync(command []byte, answer func(result any, err error)) error {
+	return c.leader.propose(command, answer)
+}
+
+// Totals returns the bytes that each member has sent, and the syncs of all.
+func (c *Cluster) Totals() (sent []int64, syncs int64) {
+	sent, syncs = []int64{c.leader.egress.Load()}, c.leader.log.syncs.Load()
+	for _, f := range c.followers {
+		sent, syncs = append(sent, f.egress.Load()), syncs+f.log.syncs.Load()
+	}
+	return sent, syncs
+}
+
+// Close ends all members. It returns the error that ended the cluster before, if there is one.
+func (c *Cluster) Close() error {
+	c.end(ErrClosed, nil)
+	<-c.ended
+	return c.err
+}

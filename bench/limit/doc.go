@@ -1,0 +1,22 @@
+// Package limit is a ruler for replicated logs: it has only the work that none of them can do without. One member leads
+// from the start and forever. It sends batches of commands to the followers, every member writes them to a disk with an
+// fdatasync before it acknowledges them, and a batch is committed when a majority has acknowledged it. There are no
+// elections, sessions, membership changes, snapshots or repairs: the first error ends the cluster. So the throughput
+// and the CPU time of this log are those that a replicated log can reach on a machine, and no log that keeps promises
+// during failures can do with less.
+//
+// What makes it lean: a batch takes all commands that came during the last sync, and few batches are in flight; the
+// leader sends a batch before it syncs its own log; a batch is encoded once, with one checksum, and sent and written
+// as it is; a log is one file of zeros, overwritten in a circle; a batch is applied and answered in one pass; nothing
+// is allocated for a single command.
+//
+// Read it in this order:
+//
+//	batch.go     commands, as they are sent and written
+//	file.go      a member's log on disk
+//	leader.go    from proposals to batches, to the followers, to answers
+//	follower.go  from batches to acknowledgements
+//	cluster.go   the members and the connections between them
+//
+// May import: internal/vfs.
+package limit

@@ -1,0 +1,68 @@
+package limit
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/braidlog/braid/internal/vfs"
+)
+
+// A log is filled in pieces as large as its largest command, within these bounds.
+const leastPiece, mostPiece = 16 << 10, 1 << 20
+
+// logFile is a member's log: a file of a fixed size, which is written with zeros first, and then overwritten in a
+// circle. Nothing reads it while the cluster runs. One goroutine uses it.
+type logFile struct {
+	file      vfs.File
+	size, end int64
+	syncs     atomic.Int64 // may be read concurrently
+}
+
+// createLog makes a log and syncs it.
+func createLog(path string, size int64, command int) (*logFile, error) {
+	f, err := vfs.OS.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	l := &logFile{file: f, size: size}
+	if err := l.fill(min(max(leastPiece, command), mostPiece)); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// fill writes zeros: blocks that were written before are cheaper to overwrite than new ones. Linux keeps a file in
+// memory in pieces as large as those that were written first, and counts a piece as written to the disk if a part of it
+// was. Larger pieces take less CPU for large batches.
+func (l *logFile) fill(piece int) error {
+	zeros := make([]byte, piece)
+	for at := int64(0); at < l.size; at += int64(len(zeros)) {
+		if _, err := l.file.WriteAt(zeros[:min(int64(len(zeros)), l.size-at)], at); err != nil {
+			return err
+		}
+	}
+	return l.file.Sync()
+}
+
+// write writes a batch in one piece, at the beginning of the file if there is no space left at its end.
+func (l *logFile) write(b *batch) error {
+	n := int64(len(b.frame))
+	switch {
+	case n > l.size:
+		return fmt.Errorf("a batch of %d bytes is larger than the log of %d bytes", n, l.size)
+	case l.end+n > l.size:
+		l.end = 0
+	}
+	if _, err := l.file.WriteAt(b.frame, l.end); err != nil {
+		return err
+	}
+	l.end += n
+	return nil
+}
+
+// sync makes everything durable that was written.
+func (l *logFile) sync() error {
+	l.syncs.Add(1)
+	return l.file.SyncData()
+}
