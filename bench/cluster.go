@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/braidlog/braid"
@@ -30,6 +31,33 @@ type Cluster interface {
 	Stats() Stats
 	// Close stops all members.
 	Close() error
+}
+
+// waiter waits for the answer to one command at a time.
+type waiter struct {
+	answered chan error
+	answer   func(any, error)
+}
+
+var waiters = sync.Pool{New: func() any {
+	w := &waiter{answered: make(chan error, 1)}
+	w.answer = func(_ any, err error) { w.answered <- err }
+	return w
+}}
+
+// ProposeAndWait is the Propose of a cluster whose ProposeAsync is given.
+func ProposeAndWait(ctx context.Context, propose func([]byte, func(any, error)) error, command []byte) error {
+	w := waiters.Get().(*waiter)
+	err := propose(command, w.answer)
+	if err == nil {
+		select {
+		case err = <-w.answered:
+		case <-ctx.Done():
+			return ctx.Err() // the waiter may get the answer later
+		}
+	}
+	waiters.Put(w)
+	return err
 }
 
 // Stats are running totals of a cluster.
@@ -114,6 +142,9 @@ func (s *Settings) describe() string {
 
 // Of returns the settings that a contestant has, for a comparison with another.
 func (s Settings) Of(protocol string) Settings {
+	if protocol == Limit {
+		return Settings{Cards: s.Cards, Net: s.Net} // which are refused
+	}
 	s.Values = s.shape(protocol).Only().Values
 	return s
 }
@@ -134,6 +165,9 @@ func (s *Settings) validate(protocol string) error {
 	}
 	if s.Cards > 1 || s.Net != "" {
 		return fmt.Errorf("network cards and links: those of %s are not emulated", protocol)
+	}
+	if protocol == Limit && *s != (Settings{}) {
+		return fmt.Errorf("%s has no settings", protocol)
 	}
 	if s.MaxBatchCommands > 0 {
 		return fmt.Errorf("batches of %d commands: %s has no such limit", s.MaxBatchCommands, protocol)
@@ -180,7 +214,7 @@ func Protocols(peers bool) []string {
 
 // checkContestant returns an error if no contestant has this name.
 func checkContestant(name string) error {
-	known := slices.Concat(Protocols(false), Protocols(true))
+	known := slices.Concat(Protocols(false), Protocols(true), []string{Limit})
 	if slices.Contains(known, name) {
 		return nil
 	}

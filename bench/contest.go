@@ -7,23 +7,14 @@ import (
 	"text/tabwriter"
 )
 
-// Ratio compares the first contestant with another: above 1 the first is better.
-type Ratio struct {
-	Protocol   string  `json:"protocol"` // the other
-	Throughput float64 `json:"throughput"`
-	P50        float64 `json:"p50"`
-	P99        float64 `json:"p99"`
-	CPU        float64 `json:"cpu"`
-}
-
 // LogContest is the outcome of several contestants on the same load.
 type LogContest struct {
 	// LogResult is the first contestant's: in JSON a contest has the fields of a single run.
 	*LogResult
 	// Results are the medians over the rounds, in the order of the contestants.
-	Results []*LogResult   `json:"results"`
-	Ratios  []Ratio        `json:"ratios"`
-	Runs    [][]*LogResult `json:"runs"` // by contestant
+	Results []*LogResult `json:"results"`
+	Comparison
+	Runs [][]*LogResult `json:"runs"` // by contestant
 }
 
 // RunLogContest runs contestants in rounds. Each round starts with the next contestant, so that changes on the
@@ -44,7 +35,7 @@ func RunLogContest(ctx context.Context, contestants []LogConfig, rounds int) (*L
 	for _, r := range c.Results {
 		figures = append(figures, r.Figures)
 	}
-	c.Ratios = ratios(figures)
+	c.Comparison = compare(figures)
 	if len(c.Results) == 0 {
 		return nil, err
 	}
@@ -97,27 +88,6 @@ func medianLogResult(runs []*LogResult) *LogResult {
 	return &m
 }
 
-// ratios compares the first with each of the others.
-func ratios(f []Figures) []Ratio {
-	of := func(a, b float64) float64 {
-		if b == 0 {
-			return 0
-		}
-		return a / b
-	}
-	var rs []Ratio
-	for i := 1; i < len(f); i++ {
-		rs = append(rs, Ratio{
-			Protocol:   f[i].Protocol,
-			Throughput: of(f[0].ThroughputPS, f[i].ThroughputPS),
-			P50:        of(f[i].LatencyMS.P50, f[0].LatencyMS.P50),
-			P99:        of(f[i].LatencyMS.P99, f[0].LatencyMS.P99),
-			CPU:        of(f[i].CPUMicrosOp, f[0].CPUMicrosOp),
-		})
-	}
-	return rs
-}
-
 // WriteText writes the contest as a table.
 func (c *LogContest) WriteText(w io.Writer) {
 	r := c.Results[0]
@@ -128,7 +98,7 @@ func (c *LogContest) WriteText(w io.Writer) {
 	for _, r := range c.Results {
 		figures, spreads = append(figures, r.Figures), append(spreads, r.ThroughputSpread)
 	}
-	writeTable(w, "commands/s", figures, spreads, c.Ratios)
+	writeTable(w, "commands/s", figures, spreads, &c.Comparison)
 	for _, r := range c.Results {
 		if r.Verified {
 			fmt.Fprintf(w, "%s: verified: all members applied the same commands, each acknowledged one exactly once\n",
@@ -140,8 +110,8 @@ func (c *LogContest) WriteText(w io.Writer) {
 	}
 }
 
-// writeTable writes one line for each contestant, with the ratio of the first to it.
-func writeTable(w io.Writer, unit string, figures []Figures, spreads [][2]float64, ratios []Ratio) {
+// writeTable writes one line for each contestant, and how they compare.
+func writeTable(w io.Writer, unit string, figures []Figures, spreads [][2]float64, c *Comparison) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(tw, "\t%s\t(spread)\tp50 ms\tp99 ms\tCPU µs/op\tegress B/op\tdisk B/op\tfsyncs/s\terrors\tstolen "+
 		"%%\tothers %%\t\n", unit)
@@ -155,9 +125,8 @@ func writeTable(w io.Writer, unit string, figures []Figures, spreads [][2]float6
 	}
 	_ = tw.Flush()
 	interrupted.writeInterrupted(w)
-	for _, r := range ratios {
-		fmt.Fprintf(w, "%s against %s: throughput × %s, p50 × %s, p99 × %s, CPU × %s (above 1: %[1]s is better)\n",
-			figures[0].Protocol, r.Protocol, measured(r.Throughput), measured(r.P50), measured(r.P99), measured(r.CPU))
+	if rivals := contestantsOf(figures); len(rivals) > 0 {
+		c.writeText(w, rivals[0].Protocol)
 	}
 	for i, f := range figures {
 		writeWarnings(w, f.Protocol, f.Warning(), spreadWarning(spreads[i], f.ThroughputPS))

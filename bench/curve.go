@@ -36,8 +36,10 @@ type Curve struct {
 	KeepsUpPS float64 `json:"keeps_up_per_s"`
 	// SaturatedPS is the lowest rate above KeepsUpPS, with which it did not: saturation
 	// lies between the two. 0 if no rate was too high.
-	SaturatedPS float64       `json:"saturated_per_s"`
-	Points      []*CurvePoint `json:"points"`
+	SaturatedPS float64 `json:"saturated_per_s"`
+	// ShareOfLimit is KeepsUpPS divided by that of [Limit]; 0 if the limit was not measured, and its own.
+	ShareOfLimit float64       `json:"share_of_limit,omitempty"`
+	Points       []*CurvePoint `json:"points"`
 }
 
 // LogCurves are the curves of several contestants.
@@ -147,6 +149,7 @@ func (c *CurveConfig) run(ctx context.Context,
 	if len(out.Series) == 0 {
 		return nil, err
 	}
+	out.shareOfLimit()
 	out.LogResult, out.EndedEarly = out.Series[0].best().LogResult, err != nil
 	return out, err
 }
@@ -270,4 +273,17 @@ func roundRate(rate float64) float64 {
 		return rate
 	}
 	return math.Round(rate/unit) * unit
+}
+
+// shareOfLimit sets the share of each contestant, if the limit was measured.
+func (c *LogCurves) shareOfLimit() {
+	at := slices.IndexFunc(c.Series, func(s *Curve) bool { return s.Protocol == Limit })
+	if at < 0 {
+		return
+	}
+	for i, s := range c.Series {
+		if i != at {
+			s.ShareOfLimit = quotient(s.KeepsUpPS, c.Series[at].KeepsUpPS)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 )
 
@@ -22,19 +23,28 @@ func (c *LogCurves) WriteText(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\nsaturated: less than %.0f %% of the commands that were due came through, or the p99 was above "+
 		"%s ms\n", 100*keptUp, number(c.MaxP99MS))
-	first := c.Series[0]
-	for _, s := range c.Series[1:] {
-		if first.KeepsUpPS > 0 && s.KeepsUpPS > 0 {
-			fmt.Fprintf(w, "%s keeps up with %.2f times the rate that %s keeps up with\n", first.Protocol,
-				first.KeepsUpPS/s.KeepsUpPS, s.Protocol)
-		}
-	}
+	c.writeComparison(w)
 	if len(c.AllViolations()) == 0 {
 		fmt.Fprintln(w, "verified: after every run all members had applied the same commands, each acknowledged one "+
 			"exactly once")
 	}
 	if c.EndedEarly {
 		fmt.Fprintln(w, "ended early: these are the rates until then")
+	}
+}
+
+// writeComparison compares the rates that the contestants keep up with.
+func (c *LogCurves) writeComparison(w io.Writer) {
+	isLimit := func(s *Curve) bool { return s.Protocol == Limit }
+	rivals := slices.DeleteFunc(slices.Clone(c.Series), isLimit)
+	for i, s := range rivals {
+		if first := rivals[0]; i > 0 && first.KeepsUpPS > 0 && s.KeepsUpPS > 0 {
+			fmt.Fprintf(w, "%s keeps up with %.2f times the rate that %s keeps up with\n", first.Protocol,
+				first.KeepsUpPS/s.KeepsUpPS, s.Protocol)
+		}
+		if s.ShareOfLimit > 0 {
+			fmt.Fprintf(w, "%s keeps up with %.2f of the rate that the limit keeps up with\n", s.Protocol, s.ShareOfLimit)
+		}
 	}
 }
 

@@ -15,7 +15,11 @@ import (
 var serverKinds = ownServers(map[string]ServerKind{
 	"etcd": {Name: "etcd", Args: []string{"etcd-member"}, Rival: true},
 	// The cost of HTTP itself: it answers as the map services do, without a log.
-	"bare-map": {Name: "bare-map", Args: []string{"bench", "mapkv-serve", "--bare"}, API: MapAPI},
+	"bare-map": {Name: "bare-map", Args: []string{"bench", "mapkv-serve", "--bare"}, API: MapAPI, Bare: true},
+	// The cost of gRPC itself. There are as many processes as members, and the clients are distributed over them as over
+	// the members of other servers: so what another server needs beyond it is for its log and its store, and not for
+	// more processes.
+	Limit: {Name: Limit, Args: []string{"bench", "limit-serve"}, Bare: true},
 })
 
 // ownServers adds a server for each of braid's protocols that can serve, and a map service for each that supports it.
@@ -78,8 +82,11 @@ func (c *Contest) validate() error {
 func (c *Contest) ValidateEtcd() error {
 	errs := []error{c.validate()}
 	for _, s := range c.Servers {
-		if serverKinds[s].API != EtcdAPI {
+		switch kind := serverKinds[s]; {
+		case kind.API != EtcdAPI:
 			errs = append(errs, fmt.Errorf("%s: it does not have etcd's API", s))
+		case kind.Bare:
+			errs = append(errs, fmt.Errorf("%s: it stores nothing, and answers only puts and gets", s))
 		}
 	}
 	return errors.Join(errs...)

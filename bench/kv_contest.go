@@ -2,12 +2,14 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/bench/workload"
 )
 
 // KVContestConfig compares servers that the benchmark starts itself, one after the other.
@@ -26,9 +28,9 @@ type KVContestConfig struct {
 type KVContest struct {
 	// KVResult is the first server's: in JSON a contest has the fields of a single run.
 	*KVResult
-	Results []*KVResult   `json:"results"` // medians over the rounds
-	Ratios  []Ratio       `json:"ratios"`
-	Runs    [][]*KVResult `json:"runs"` // by server
+	Results []*KVResult `json:"results"` // medians over the rounds
+	Comparison
+	Runs [][]*KVResult `json:"runs"` // by server
 }
 
 // Validate returns an error that says what is wrong with the configuration.
@@ -45,11 +47,25 @@ func (c *KVContestConfig) Validate() error {
 		if c.Net != "" && serverKinds[s].Protocol == "" {
 			return fmt.Errorf("links %q: those of %s are not emulated", c.Net, s)
 		}
-		load := c.Load
-		load.API = serverKinds[s].API
-		if err := load.Validate(); err != nil {
+		kind, load := serverKinds[s], c.Load
+		load.API = kind.API
+		if err := errors.Join(load.Validate(), kind.suits(&load)); err != nil {
 			return fmt.Errorf("%s: %w", s, err)
 		}
+	}
+	return nil
+}
+
+// suits returns an error if servers that store nothing cannot be measured with a load.
+func (k *ServerKind) suits(load *KVConfig) error {
+	mix := &load.Workload.Mix
+	switch {
+	case !k.Bare:
+		return nil
+	case load.Check:
+		return errors.New("it stores nothing, so there is no history to check: measure it without the check")
+	case k.API == EtcdAPI && mix[workload.Scan]+mix[workload.ReadModifyWrite]+mix[workload.Delete] > 0:
+		return errors.New("it answers puts, and gets of one key: measure it without scans, read-modify-writes and deletes")
 	}
 	return nil
 }
@@ -79,7 +95,7 @@ func RunKVContest(ctx context.Context, c KVContestConfig) (*KVContest, error) {
 	for _, r := range out.Results {
 		figures = append(figures, r.Figures)
 	}
-	out.Ratios = ratios(figures)
+	out.Comparison = compare(figures)
 	if len(out.Results) == 0 {
 		return nil, err
 	}
@@ -162,7 +178,7 @@ func (c *KVContest) WriteText(w io.Writer) {
 	for _, r := range c.Results {
 		figures, spreads = append(figures, r.Figures), append(spreads, r.ThroughputSpread)
 	}
-	writeTable(w, "requests/s", figures, spreads, c.Ratios)
+	writeTable(w, "requests/s", figures, spreads, &c.Comparison)
 	for _, r := range c.Results {
 		fmt.Fprintf(w, "%s: the client itself used %s µs of CPU per request\n", r.Protocol, number(r.ClientCPUMicrosOp))
 		if r.History != nil {

@@ -101,17 +101,9 @@ func (f *fakeCluster) ProposeAsync(command []byte, done func(any, error)) error 
 }
 
 func (f *fakeCluster) Propose(ctx context.Context, command []byte) error {
-	answer := make(chan error, 1)
-	if err := f.ProposeAsync(command, func(_ any, err error) { answer <- err }); err != nil {
-		return err
-	}
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return ProposeAndWait(ctx, f.ProposeAsync, command)
 }
+
 func (f *fakeCluster) Leader() int { return 0 }
 func (f *fakeCluster) Stats() Stats {
 	return Stats{EgressBytes: make([]int64, len(f.machines))}

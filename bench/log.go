@@ -12,7 +12,7 @@ import (
 
 // LogConfig is one run of the log benchmark.
 type LogConfig struct {
-	Protocol string // one of Protocols
+	Protocol string // one of Protocols, or Limit
 	Nodes    int    // members, at least 1
 	Load     Load
 	Settings Settings
@@ -66,7 +66,11 @@ func RunLog(ctx context.Context, c LogConfig) (*LogResult, error) {
 	if isRival(c.Protocol) {
 		return runRival(ctx, c)
 	}
-	return RunLogOn(ctx, c, openBraid(c.Protocol))
+	open := openBraid(c.Protocol)
+	if c.Protocol == Limit {
+		open = openLimit
+	}
+	return RunLogOn(ctx, c, open)
 }
 
 // RunLogOn is RunLog with a contestant that need not be among the known ones. Its members run in this process.

@@ -17,7 +17,7 @@ import (
 func TestContestants(t *testing.T) {
 	testsize.Long(t)
 	t.Parallel()
-	for _, name := range Protocols(false) {
+	for _, name := range append(Protocols(false), Limit) {
 		for _, l := range []Load{{Inflight: 2000}, {Proposers: 50}} {
 			t.Run(name+"/"+l.Mode(), func(t *testing.T) {
 				t.Parallel()
@@ -83,7 +83,7 @@ func checkResult(t *testing.T, r *LogResult) {
 
 func TestLargeCommands(t *testing.T) {
 	testsize.Long(t)
-	all := Protocols(false)
+	all := append(Protocols(false), Limit)
 	for _, name := range testsize.Pick(testsize.Processes, all[:1], all[:2], all) {
 		t.Run(name, func(t *testing.T) {
 			l := Load{Payload: 256 << 10, Inflight: 8, Duration: 700 * time.Millisecond}

@@ -24,6 +24,8 @@ type ServerKind struct {
 	API string
 	// Flags are further flags: limits that the load needs.
 	Flags []string
+	// Bare indicates that it answers at once, without a log, and stores nothing.
+	Bare bool
 	// Rival indicates that the program of rivals starts it, not braid's own.
 	Rival bool
 }

@@ -22,8 +22,9 @@ func TestAContestWarns(t *testing.T) {
 		DiskBytesOp: 5, LeaderEgress: 6}
 	other := Figures{Protocol: "etcd", ThroughputPS: 50, CPUShares: CPUShares{OthersPercent: 70}}
 	var out strings.Builder
-	writeTable(&out, "puts/s", []Figures{one, other}, [][2]float64{{95, 105}, {40, 60}},
-		ratios([]Figures{one, other}))
+	both := []Figures{one, other}
+	compared := compare(both)
+	writeTable(&out, "puts/s", both, [][2]float64{{95, 105}, {40, 60}}, &compared)
 	text := out.String()
 	require.NotContains(t, text, "WARNING: raft")
 	require.Contains(t, text, "WARNING: etcd: other processes used 70 %")

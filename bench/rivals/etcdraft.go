@@ -99,16 +99,7 @@ func (c *etcdRaft) ProposeAsync(command []byte, done func(any, error)) error {
 }
 
 func (c *etcdRaft) Propose(ctx context.Context, command []byte) error {
-	answer := make(chan error, 1)
-	if err := c.ProposeAsync(command, func(_ any, err error) { answer <- err }); err != nil {
-		return err
-	}
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return bench.ProposeAndWait(ctx, c.ProposeAsync, command)
 }
 
 func (c *etcdRaft) Stats() bench.Stats {

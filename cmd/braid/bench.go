@@ -27,7 +27,7 @@ func newBenchCommand() *cobra.Command {
 	return group("bench", "measure the log and the server, and their peers",
 		newBenchLogCommand(), newBenchKVCommand(), newBenchWatchCommand(), newBenchKubernetesCommand(),
 		newBenchBackupCommand(), newBenchDefragCommand(), newBenchSwitchCommand(), newBenchPaperCommand(),
-		newPaperMemberCommand(), newMapKVCommand())
+		newPaperMemberCommand(), newMapKVCommand(), newBenchLimitCommand())
 }
 
 // benchLogFlags are the flags of braid bench log.
@@ -77,6 +77,10 @@ With --peer or --compare the same load runs on other libraries, in alternating r
 a separate process with its members and the load. --peer also takes braid's own protocols,
 with the same settings as far as they have them.
 
+--peer limit measures the least that a log can do: a fixed leader, batches, an fdatasync on
+every member before it acknowledges, a commit at a majority, and nothing else: no elections,
+sessions or repairs. It is no rival: the result has each contestant's share of it.
+
 Protocol niagara merges --instances into one log. With --leaders spread the commands are
 proposed at all members, each of which leads some instances; else at the leader of all.
 With multi-raft keys are hashed over --instances groups (by default as many as members), each
@@ -89,6 +93,7 @@ leader of its group; a closed loop keeps to its member.
   braid bench log --rate 10000,100000,1000000 --duration 5s
   braid bench log --curve --peer etcd-raft --out curves
   braid bench log --peer etcd-raft --peer hashicorp-raft
+  braid bench log --peer limit --proposers 100
   braid bench log --protocol niagara --instances 4 --peer raft
   braid bench log --protocol niagara --leaders spread --cards 4 --net bandwidth=250mbit --payload 2048 --peer raft
   braid bench log --protocol niagara --instances 5 --placement code --nodes 5 --payload 524288 --inflight 40`,
@@ -101,11 +106,12 @@ leader of its group; a closed loop keeps to its member.
 
 func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl, c := cmd.Flags(), &f.config
-	all := strings.Join(slices.Concat(bench.Protocols(false), bench.Protocols(true)), ", ")
+	peers := append(bench.Protocols(true), bench.Limit)
+	all := strings.Join(slices.Concat(bench.Protocols(false), peers), ", ")
 	fl.StringVar(&c.Protocol, "protocol", "raft", "protocol to measure: "+all)
 	fl.StringArrayVar(&f.peers, "peer", nil, "also measure this one and compare; may be repeated: "+
-		strings.Join(bench.Protocols(true), ", "))
-	fl.BoolVar(&f.compare, "compare", false, "compare with every peer")
+		strings.Join(peers, ", "))
+	fl.BoolVar(&f.compare, "compare", false, "compare with every other library")
 	fl.IntVar(&f.rounds, "rounds", 0, "runs of each contestant, or at each rate of a curve; the figures are medians "+
 		"(default 3 with peers and one rate, else 1)")
 	fl.IntVar(&c.Nodes, "nodes", 3, "members of the cluster")

@@ -74,13 +74,18 @@ at the end, unless --key-prefix is given.
 
 Without --endpoints, and with --peer or --protocol, it starts the servers itself: each
 cluster as processes on this machine, one after the other in alternating rounds, and measures
-the CPU and disk use of these processes.`,
+the CPU and disk use of these processes.
+
+--peer limit measures gRPC itself: as many processes as members, with the options of braid's
+gRPC server, which answer puts and gets at once, without a log and a store. It is no rival: the
+result has each server's share of it.`,
 		Example: `  braid bench kv --endpoints 127.0.0.1:2379 --clients 100 --conns 100 --total 100000
   braid bench kv --endpoints 127.0.0.1:2379 --write-ratio 0.1 --consistency s
   braid bench kv --endpoints 127.0.0.1:2379,127.0.0.1:2389,127.0.0.1:2399 --ycsb F --check
   braid bench kv --batch 100 --clients 20
   braid bench kv --rate 5000 --distribution conflict:25% --val-size 16-64KiB
   braid bench kv --peer etcd --clients 1000 --conns 100 --duration 10s
+  braid bench kv --peer etcd --peer limit
   braid bench kv --protocol niagara --instances 4 --peer raft --peer etcd --conns 100`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },

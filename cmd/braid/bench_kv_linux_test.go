@@ -105,6 +105,23 @@ func tooLarge(t *testing.T, endpoints string, client *clientv3.Client) {
 	requireNoCheckKeys(t, client)
 }
 
+// The limit is as many processes as members, which answer every request.
+func TestBenchKVLimit(t *testing.T) {
+	testsize.Long(t)
+	t.Parallel()
+	stdout := ok(t, "bench", "kv", "--protocol=limit", "--write-ratio=0.5", "--val-size=16-2MiB", "--key-space=9",
+		"--clients=6", "--total=300", "--load", "--json", "--data", diskDir(t))
+	var r bench.KVResult
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+	require.Equal(t, bench.Limit, r.Protocol)
+	require.Equal(t, 3, r.Nodes)
+	require.Len(t, r.Endpoints, 3)
+	require.Equal(t, int64(300), r.Commands)
+	require.Zero(t, r.Errors, r.ErrorSample)
+	require.Zero(t, r.NotFound, "every get has a value")
+	require.Positive(t, r.CPUMicrosOp)
+}
+
 // Servers that bench kv starts itself accept its values, of any size.
 func TestBenchKVLargeValues(t *testing.T) {
 	testsize.Only(t, testsize.Processes)

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,16 +17,14 @@ import (
 	"github.com/braidlog/braid/internal/transport/netspec"
 )
 
-// mapkvFlags are the flags of braid bench mapkv-serve, named as etcd's.
+// mapkvFlags are the flags of braid bench mapkv-serve.
 type mapkvFlags struct {
-	name, dir, client, peer string
-	cluster, token          string
-	shape                   bench.Shape
-	net                     string
-	bodyBytes               int
-	bare                    bool
-	leaseReads              bool
-	advertised              [2]string // same as the URLs listened on
+	benchMemberFlags
+	shape      bench.Shape
+	net        string
+	bodyBytes  int
+	bare       bool
+	leaseReads bool
 }
 
 // newMapKVCommand returns the command that runs a member of the small key-value service, with which protocols are
@@ -44,16 +40,7 @@ to a value, POST /append and GET /status. "braid bench kv --protocol raft-map" s
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.name, "name", "default", "name of the member")
-	fl.StringVar(&f.dir, "data-dir", "", "data directory")
-	fl.StringVar(&f.client, "listen-client-urls", "", "URL for clients")
-	fl.StringVar(&f.advertised[0], "advertise-client-urls", "", "same as --listen-client-urls")
-	fl.StringVar(&f.peer, "listen-peer-urls", "",
-		"URL for members, or a list with commas, one for each network card")
-	fl.StringVar(&f.advertised[1], "initial-advertise-peer-urls", "", "same as --listen-peer-urls")
-	fl.StringVar(&f.cluster, "initial-cluster", "",
-		"members, as name=URL; several entries for several network cards")
-	fl.StringVar(&f.token, "initial-cluster-token", "mapkv", "token of the cluster")
+	f.register(cmd)
 	fl.StringVar(&f.shape.Protocol, "protocol", "raft", "protocol of the log: "+strings.Join(braid.Protocols(), ", "))
 	settings.CommonFlags(fl, settings.Layout, &f.shape.Values)
 	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &f.shape.Values)
@@ -62,9 +49,6 @@ to a value, POST /append and GET /status. "braid bench kv --protocol raft-map" s
 	fl.BoolVar(&f.bare, "bare", false, "answer at once, without a log, and store nothing: the cost of HTTP itself")
 	fl.StringVar(&f.net, "net", "", netspec.Usage)
 	fl.BoolVar(&f.leaseReads, "lease-reads", false, "answer reads without a round trip")
-	for _, required := range []string{"data-dir", "listen-client-urls", "listen-peer-urls", "initial-cluster"} {
-		_ = cmd.MarkFlagRequired(required) // fails only for a flag that does not exist
-	}
 	return cmd
 }
 
@@ -101,52 +85,15 @@ func (f *mapkvFlags) options() (o braid.Options, clients string, err error) {
 	if f.bodyBytes < 1 {
 		return o, "", fmt.Errorf("--body-bytes %d: must be at least 1", f.bodyBytes)
 	}
-	if clients, err = hostOf(f.client); err != nil {
-		return o, "", fmt.Errorf("--listen-client-urls: %w", err)
-	}
-	var peers []string // one for each network card
-	for part := range strings.SplitSeq(f.peer, ",") {
-		peer, err := hostOf(part)
-		if err != nil {
-			return o, "", fmt.Errorf("--listen-peer-urls: %w", err)
-		}
-		peers = append(peers, peer)
+	if o, clients, err = f.member(); err != nil {
+		return o, "", err
 	}
 	if err := readNet(&f.net); err != nil {
 		return o, "", err
 	}
-	o = braid.Options{Self: braid.MemberIDOf(f.name, f.token), Dir: f.dir, Listen: peers, LeaseReads: f.leaseReads,
-		Experiment: braid.Experiment{Net: f.net}}
+	o.LeaseReads, o.Experiment.Net = f.leaseReads, f.net
 	if err := f.shape.Apply(&o); err != nil {
 		return o, "", fmt.Errorf("--protocol: %w", err)
 	}
-	for part := range strings.SplitSeq(f.cluster, ",") {
-		name, peer, ok := strings.Cut(part, "=")
-		if !ok {
-			return o, "", fmt.Errorf("--initial-cluster: %q must be name=URL", part)
-		}
-		if _, err := hostOf(peer); err != nil {
-			return o, "", fmt.Errorf("--initial-cluster: %w", err)
-		}
-		id := braid.MemberIDOf(name, f.token)
-		if i := slices.IndexFunc(o.Members, func(m braid.Member) bool { return m.ID == id }); i >= 0 {
-			o.Members[i].PeerURLs = append(o.Members[i].PeerURLs, peer)
-			continue
-		}
-		o.Members = append(o.Members, braid.Member{ID: id, Name: name, PeerURLs: []string{peer}})
-	}
-	o.Cluster = braid.ClusterIDOf(o.Members, f.token)
 	return o, clients, nil
-}
-
-// hostOf returns the address of an http URL.
-func hostOf(text string) (string, error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		return "", err
-	}
-	if u.Scheme != "http" || u.Port() == "" {
-		return "", fmt.Errorf("%q must be http://HOST:PORT", text)
-	}
-	return u.Host, nil
 }

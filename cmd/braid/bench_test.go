@@ -66,6 +66,8 @@ func TestBenchBadInput(t *testing.T) {
 		{"log --cards 2 --net nics=3", exitUsage, "say it once"},
 		{"log --net latency=5", exitUsage, "--net: "},
 		{"log --net latency=5ms --peer etcd-raft", exitUsage, "those of etcd-raft are not emulated"},
+		{"log --net latency=5ms --peer limit", exitUsage, "those of limit are not emulated"},
+		{"log --protocol limit --no-batching", exitUsage, "limit has no settings"},
 		{"log --payload 1048576 --inflight 1000000", exitUsage, "MiB"},
 		{"log --colour", exitUsage, "--colour"},
 		{"log more", exitUsage, `"more"`},
@@ -76,6 +78,8 @@ func TestBenchBadInput(t *testing.T) {
 		{"kv --cert only.pem", exitUsage, "belong together"},
 		{"kv --cacert missing.pem", exitUsage, "missing.pem"},
 		{"kv --peer zookeeper", exitUsage, `unknown server "zookeeper"`},
+		{"kv --peer limit --check", exitUsage, "limit: it stores nothing, so there is no history to check"},
+		{"kv --peer limit --ycsb F", exitUsage, "limit: it answers puts, and gets of one key"},
 		{"kv --endpoints 127.0.0.1:1 --peer etcd", exitUsage, "--peer is for servers"},
 		{"kv --mix read=150%", exitUsage, "share 1.5 of read"},
 		{"kv --mix read=-5%,update=105%", exitUsage, "share -0.05 of read"},
@@ -119,6 +123,7 @@ func TestBenchBadInput(t *testing.T) {
 		{"watch --history 1", exitUsage, "a history of 1 puts"},
 		{"watch --duration 0s", exitUsage, "duration 0s"},
 		{"watch --peer raft-map", exitUsage, "raft-map: it does not have etcd's API"},
+		{"watch --peer limit", exitUsage, "limit: it stores nothing"},
 		{"watch --clients 0", exitUsage, "0 clients"},
 		{"kubernetes --objects 0", exitUsage, "0 nodes"},
 		{"kubernetes --pods-per-node -1", exitUsage, "-1 pods"},
@@ -217,6 +222,26 @@ func TestBenchLogPeers(t *testing.T) {
 	}
 	if len(c.Results) != 2 || c.Rounds != 2 || c.Protocol != "raft" || len(c.Runs) != 2 || len(c.Runs[1]) != 2 ||
 		len(c.Ratios) != 1 || c.Ratios[0].Protocol != "multi-paxos" || c.Ratios[0].Throughput <= 0 {
+		t.Errorf("contest %s", out.String())
+	}
+}
+
+// The limit is measured like a peer, and the others have shares of it.
+func TestBenchLogLimit(t *testing.T) {
+	testsize.Long(t)
+	t.Parallel()
+	var out, errs bytes.Buffer
+	code := run(append(strings.Fields("bench log --peer limit --rounds 1 --duration 500ms --warmup 50ms --proposers 20 "+
+		"--json --data"), diskDir(t)), &out, &errs)
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, errs.String())
+	}
+	var c bench.LogContest
+	if err := json.Unmarshal(out.Bytes(), &c); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	if len(c.Results) != 2 || !c.Results[1].Verified || c.Results[1].FsyncsPS <= 0 || len(c.Ratios) != 0 ||
+		len(c.Shares) != 1 || c.Shares[0].Protocol != "raft" || c.Shares[0].Throughput <= 0 || c.Shares[0].CPU <= 0 {
 		t.Errorf("contest %s", out.String())
 	}
 }
