@@ -52,7 +52,7 @@ func newBatch() *batch {
 
 // add adds a copy of a command.
 func (b *batch) add(command []byte, answer func(any, error)) {
-	b.frame = binary.LittleEndian.AppendUint32(b.frame, uint32(len(command)))
+	b.frame = binary.AppendUvarint(b.frame, uint64(len(command)))
 	b.frame = append(b.frame, command...)
 	b.answers = append(b.answers, answer)
 	b.commands++
@@ -95,8 +95,9 @@ func readBatch(r io.Reader, holders int32) (*batch, error) {
 func (b *batch) split(to [][]byte) [][]byte {
 	rest := b.frame[headBytes:]
 	for range b.commands {
-		end := 4 + binary.LittleEndian.Uint32(rest)
-		to = append(to, rest[4:end:end])
+		n, begin := binary.Uvarint(rest)
+		end := begin + int(n)
+		to = append(to, rest[begin:end:end])
 		rest = rest[end:]
 	}
 	return to

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,6 +58,7 @@ func (e *BrokenError) Unwrap() error { return e.Err }
 type Cluster struct {
 	leader    *leader
 	followers []*follower
+	members   []*member  // the leader is the first one
 	conns     []net.Conn // both ends
 	running   sync.WaitGroup
 	quit      chan struct{} // closed when the cluster begins to end
@@ -81,9 +83,7 @@ func (m *member) applyBatch(b *batch) {
 
 // transmit writes bytes to a connection.
 func (m *member) transmit(conn net.Conn, p []byte) error {
-	if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
-	}
+	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails if the connection is closed, as Write then does
 	n, err := conn.Write(p)
 	m.egress.Add(int64(n))
 	return err
@@ -122,14 +122,13 @@ func (c *Cluster) add(config *Config, i int) error {
 	if err != nil {
 		return err
 	}
+	m := &member{log: log, apply: config.Apply[i]}
+	c.members = append(c.members, m)
 	if i == 0 {
-		c.leader = &leader{wake: make(chan struct{}, 1)}
-		c.leader.log, c.leader.apply = log, config.Apply[i]
-		c.leader.onDisk = make([]uint64, len(config.Listeners))
+		c.leader = &leader{member: m, wake: make(chan struct{}, 1), onDisk: make([]uint64, len(config.Listeners))}
 		return nil
 	}
-	f := &follower{write: make(chan *batch, ahead)}
-	f.log, f.apply = log, config.Apply[i]
+	f := &follower{member: m, write: make(chan *batch, ahead)}
 	c.followers = append(c.followers, f)
 	dialled, err := net.DialTimeout("tcp", config.Listeners[i].Addr().String(), dialTimeout)
 	if err != nil {
@@ -154,7 +153,9 @@ func (c *Cluster) start(tellEvery time.Duration) {
 	}
 	go func() {
 		c.running.Wait()
-		c.leader.abandon()
+		for _, b := range slices.Concat(c.leader.sent, c.leader.proposed) {
+			b.answer(c.leader.err)
+		}
 		c.err = errors.Join(c.err, c.closeFiles())
 		close(c.ended)
 	}()
@@ -175,7 +176,9 @@ func (c *Cluster) run(member int, part func() error) {
 func (c *Cluster) end(answer, err error) {
 	c.ending.Do(func() {
 		c.err = err
-		c.leader.refuse(answer)
+		c.leader.mu.Lock()
+		c.leader.err = answer
+		c.leader.mu.Unlock()
 		close(c.quit)
 		for _, conn := range c.conns {
 			_ = conn.Close()
@@ -185,11 +188,8 @@ func (c *Cluster) end(answer, err error) {
 
 func (c *Cluster) closeFiles() error {
 	var errs []error
-	if c.leader != nil {
-		errs = append(errs, c.leader.log.file.Close())
-	}
-	for _, f := range c.followers {
-		errs = append(errs, f.log.file.Close())
+	for _, m := range c.members {
+		errs = append(errs, m.log.file.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -202,9 +202,8 @@ func (c *Cluster) ProposeAsync(command []byte, answer func(result any, err error
 
 // Totals returns the bytes that each member has sent, and the syncs of all.
 func (c *Cluster) Totals() (sent []int64, syncs int64) {
-	sent, syncs = []int64{c.leader.egress.Load()}, c.leader.log.syncs.Load()
-	for _, f := range c.followers {
-		sent, syncs = append(sent, f.egress.Load()), syncs+f.log.syncs.Load()
+	for _, m := range c.members {
+		sent, syncs = append(sent, m.egress.Load()), syncs+m.log.syncs.Load()
 	}
 	return sent, syncs
 }

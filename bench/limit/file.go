@@ -1,48 +1,40 @@
 package limit
 
 import (
+	"cmp"
 	"fmt"
 	"sync/atomic"
 
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// A log is filled in pieces as large as its largest command, within these bounds.
+// A log is filled in pieces as large as its largest command, within these bounds. Linux keeps a file in memory in
+// pieces as large as those that were written first, and counts a piece as written to the disk if a part of it was.
+// Larger pieces take less CPU for large batches.
 const leastPiece, mostPiece = 16 << 10, 1 << 20
 
-// logFile is a member's log: a file of a fixed size, which is written with zeros first, and then overwritten in a
-// circle. Nothing reads it while the cluster runs. One goroutine uses it.
+// logFile is a member's log: a file of a fixed size, which is overwritten in a circle. Nothing reads it while the
+// cluster runs. One goroutine uses it.
 type logFile struct {
 	file      vfs.File
 	size, end int64
 	syncs     atomic.Int64 // may be read concurrently
 }
 
-// createLog makes a log and syncs it.
+// createLog makes a log of zeros, and syncs it: blocks that were written before are cheaper to overwrite than new ones.
 func createLog(path string, size int64, command int) (*logFile, error) {
 	f, err := vfs.OS.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	l := &logFile{file: f, size: size}
-	if err := l.fill(min(max(leastPiece, command), mostPiece)); err != nil {
+	zeros := make([]byte, min(max(leastPiece, command), mostPiece))
+	for at := int64(0); at < size && err == nil; at += int64(len(zeros)) {
+		_, err = f.WriteAt(zeros[:min(int64(len(zeros)), size-at)], at)
+	}
+	if err = cmp.Or(err, f.Sync()); err != nil {
 		_ = f.Close()
-		return nil, err
 	}
-	return l, nil
-}
-
-// fill writes zeros: blocks that were written before are cheaper to overwrite than new ones. Linux keeps a file in
-// memory in pieces as large as those that were written first, and counts a piece as written to the disk if a part of it
-// was. Larger pieces take less CPU for large batches.
-func (l *logFile) fill(piece int) error {
-	zeros := make([]byte, piece)
-	for at := int64(0); at < l.size; at += int64(len(zeros)) {
-		if _, err := l.file.WriteAt(zeros[:min(int64(len(zeros)), l.size-at)], at); err != nil {
-			return err
-		}
-	}
-	return l.file.Sync()
+	return &logFile{file: f, size: size}, err
 }
 
 // write writes a batch in one piece, at the beginning of the file if there is no space left at its end.

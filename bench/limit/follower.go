@@ -12,7 +12,7 @@ const ahead = 2 * inFlight
 
 // follower receives batches in one goroutine, which also applies them, and writes them in another.
 type follower struct {
-	member
+	*member
 	conn  net.Conn // to the leader
 	write chan *batch
 }

@@ -20,7 +20,7 @@ const (
 
 // leader is the first member. Its run, and a hear for each follower, run concurrently.
 type leader struct {
-	member
+	*member
 	followers []net.Conn
 	wake      chan struct{} // run has something to do
 
@@ -173,18 +173,4 @@ func (l *leader) acknowledge(member int, seq uint64) {
 		l.notify()
 	}
 	l.applying = false
-}
-
-// refuse makes propose return an error.
-func (l *leader) refuse(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.err = err
-}
-
-// abandon answers all commands that have no answer, after everything else has ended.
-func (l *leader) abandon() {
-	for _, b := range slices.Concat(l.sent, l.proposed) {
-		b.answer(l.err)
-	}
 }

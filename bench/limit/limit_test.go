@@ -170,8 +170,7 @@ func TestALogIsOverwritten(t *testing.T) {
 // A batch is applied when two of three members have it on their disks, and not before.
 func TestAMajorityCommits(t *testing.T) {
 	r := &recorder{want: 2, complete: make(chan struct{})}
-	l := &leader{wake: make(chan struct{}, 1), onDisk: make([]uint64, 3)}
-	l.apply = r.apply
+	l := &leader{member: &member{apply: r.apply}, wake: make(chan struct{}, 1), onDisk: make([]uint64, 3)}
 	answers := 0
 	answer := func(any, error) { answers++ }
 	require.NoError(t, l.propose([]byte("a"), answer))
