@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -14,9 +15,9 @@ import (
 
 // ServeBare serves the cost of gRPC itself until ctx ends: it answers puts and gets of one key at once, without a log
 // and without a store, with the codec and the options of the gRPC server that [Start] makes. A get is answered with the
-// value that was put last to this process, whatever its key was, so that answers have the size of a store's. Clients
-// get no other requests answered but those for the status and the members. Members do not communicate: the first of the
-// list reports itself as the leader, for clients that look for one.
+// value that was put last to this process, whatever its key was, so that answers have the size of a store's. It also
+// answers streams of puts, and requests for the status and the members, and no others. Members do not communicate: the
+// first of the list reports itself as the leader, for clients that look for one.
 //
 // Of the configuration it takes ListenClient, and closes the listeners; Self, Cluster and Members of Node;
 // MaxRequestBytes, MaxConcurrentStreams and Keepalive. It serves no HTTP, and no TLS.
@@ -25,6 +26,7 @@ func ServeBare(ctx context.Context, c Config) error {
 	g := grpc.NewServer(append(c.wireOptions(), grpc.ReadBufferSize(connBuffer))...)
 	b := &bare{config: &c}
 	pb.RegisterKVServer(g, b)
+	g.RegisterService(&putDesc, b)
 	pb.RegisterClusterServer(g, bareCluster{bare: b})
 	pb.RegisterMaintenanceServer(g, bareMaintenance{bare: b})
 	stop := context.AfterFunc(ctx, g.Stop)
@@ -72,6 +74,28 @@ func (b *bare) Range(_ context.Context, r *pb.RangeRequest) (*pb.RangeResponse, 
 			{Key: r.Key, Value: put.Value, CreateRevision: now, ModRevision: now, Version: 1}}
 	}
 	return answer, nil
+}
+
+// puts implements putServer.
+func (b *bare) puts(stream grpc.ServerStream) error {
+	for {
+		r := new(pb.TxnRequest)
+		if err := stream.RecvMsg(r); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		puts, err := putsOf(r)
+		if err != nil {
+			return err
+		}
+		b.last.Store(puts[len(puts)-1])
+		answer := &pb.TxnResponse{Header: b.header(b.revision.Add(int64(len(puts)))), Succeeded: true}
+		if err := stream.SendMsg(answer); err != nil {
+			return err
+		}
+	}
 }
 
 // bareCluster is the service for members.

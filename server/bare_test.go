@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"io"
 	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -42,6 +44,21 @@ func TestServeBare(t *testing.T) {
 	require.Equal(t, codes.Unimplemented, status.Code(err))
 	_, err = client.Put(ctx, "a", string(make([]byte, 2<<20)))
 	require.Error(t, err, "the limit of requests is that of a member")
+	stream, err := client.ActiveConnection().NewStream(ctx, &putDesc.Streams[0], PutStreamMethod)
+	require.NoError(t, err)
+	put2 := &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte("b"),
+		Value: []byte("streamed")}}}
+	for message := range int64(2) {
+		require.NoError(t, stream.SendMsg(&pb.TxnRequest{Success: []*pb.RequestOp{put2, put2}}))
+		answer := new(pb.TxnResponse)
+		require.NoError(t, stream.RecvMsg(answer))
+		require.Equal(t, 1+2*(message+1), answer.Header.Revision)
+	}
+	require.NoError(t, stream.CloseSend())
+	require.ErrorIs(t, stream.RecvMsg(new(pb.TxnResponse)), io.EOF)
+	got, err = client.Get(ctx, "b")
+	require.NoError(t, err)
+	require.Equal(t, "streamed", string(got.Kvs[0].Value))
 	members, err := client.MemberList(ctx)
 	require.NoError(t, err)
 	require.Len(t, members.Members, 2)
