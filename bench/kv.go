@@ -61,7 +61,9 @@ type KVConfig struct {
 	// Wrote, unless nil, is called after each put, with its revision; 0: it failed, perhaps after it took effect.
 	Wrote func(key []byte, revision int64)
 	// Servers are the ids of the servers' processes, if they run on this machine.
-	Servers  []int
+	Servers []int
+	// Dir is in the file system of their data; "": that is not known.
+	Dir      string
 	Progress func(Progress)
 }
 
@@ -258,7 +260,7 @@ type kvReading struct {
 	ok, failed int64
 	client     time.Duration
 	servers    time.Duration
-	written    int64
+	written    diskBytes
 	metrics    serverMetrics
 	ticks      cpuTicks
 }
@@ -267,8 +269,8 @@ func (r *kvRun) read() (n kvReading) {
 	n.at, n.ok, n.failed, n.client, n.ticks = time.Now(), r.ok.Load(), r.failed.Load(), CPUTime(), readCPUTicks()
 	for _, pid := range r.Servers {
 		n.servers += processCPU(pid)
-		n.written += writtenBytes(pid)
 	}
+	n.written = bytesWritten(r.Dir, r.Servers...)
 	return n
 }
 

@@ -17,8 +17,8 @@ func (c *KVConfig) validateBatch() error {
 	case c.Batch < 0:
 		return errors.New("puts of a message: must not be negative")
 	case c.Batch > 0 && (c.API != EtcdAPI || c.Check || c.Load || c.Wrote != nil):
-		return errors.New("messages of many puts: braid's API has them, and they are neither checked nor used to put each " +
-			"key before a run")
+		return errors.New("messages of many puts: only braid's API has them, and they are not checked, nor used to put " +
+			"each key before a run")
 	case c.Batch > 0 && c.Workload.Mix != workload.Ratio(1):
 		return errors.New("messages of many puts: other requests do not go with them")
 	}

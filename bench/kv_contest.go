@@ -113,6 +113,7 @@ func (c *KVContestConfig) runOne(ctx context.Context, name string) (r *KVResult,
 	err = c.With(ctx, name, flags, func(servers *Servers) error {
 		load := c.Load
 		load.Protocol, load.Endpoints, load.Servers, load.API = name, servers.Endpoints, servers.PIDs, kind.API
+		load.Dir = c.Dir
 		load.RemoveKeys = false // they are removed with the cluster
 		r, err = RunKV(ctx, load)
 		return err

@@ -84,7 +84,7 @@ func (r *kvRun) result(from, to kvReading, cluster *kvCluster) *KVResult {
 		ThroughputPS: float64(requests) / seconds, Errors: to.failed - from.failed,
 		CPUMicrosOp:  perOp(max(0, float64((to.servers-from.servers).Nanoseconds())/1000)),
 		LeaderEgress: perOp(max(0, to.metrics.leaderEgress-from.metrics.leaderEgress)),
-		DiskBytesOp:  perOp(max(0, float64(to.written-from.written))),
+		DiskBytesOp:  perOp(to.written.since(from.written)),
 		FsyncsPS:     max(0, to.metrics.fsyncs-from.metrics.fsyncs) / seconds,
 		DurationS:    seconds, Commands: requests,
 		CPUShares: from.ticks.shares(to.ticks, to.client-from.client+to.servers-from.servers),

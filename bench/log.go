@@ -118,14 +118,14 @@ type reading struct {
 	at                         time.Time
 	completed, failed, refused int64
 	cpu                        time.Duration
-	written                    int64
+	written                    diskBytes
 	stats                      Stats
 	ticks                      cpuTicks
 }
 
 func (r *logRun) read() (n reading) {
 	n.completed, n.failed, n.refused = r.g.progress()
-	n.at, n.cpu, n.written, n.stats, n.ticks = time.Now(), CPUTime(), writtenBytes(0), r.cluster.Stats(), readCPUTicks()
+	n.at, n.cpu, n.written, n.stats, n.ticks = time.Now(), CPUTime(), bytesWritten(r.Dir, 0), r.cluster.Stats(), readCPUTicks()
 	return n
 }
 
@@ -224,7 +224,7 @@ func (r *logRun) result(from, to reading, leader int) *LogResult {
 			LatencyMS:    latencyOf(hist),
 			Errors:       to.failed - from.failed,
 			CPUMicrosOp:  perOp(float64((to.cpu - from.cpu).Nanoseconds()) / 1000),
-			DiskBytesOp:  perOp(float64(to.written - from.written)),
+			DiskBytesOp:  perOp(to.written.since(from.written)),
 			FsyncsPS:     float64(to.stats.Fsyncs-from.stats.Fsyncs) / seconds,
 			DurationS:    seconds,
 			Commands:     commands,

@@ -22,6 +22,31 @@ func cpuTimeOf(who int) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// diskBytes are bytes that were written to disks so far.
+type diskBytes struct {
+	device    int64 // to the device of the data, by all processes; 0: not known
+	processes int64 // by the processes, in whole pieces of the page cache, which may be much larger than a write
+}
+
+// bytesWritten reads the bytes that reached the device of a directory, and those of processes (0: this one).
+func bytesWritten(dir string, pids ...int) (b diskBytes) {
+	if dir != "" {
+		b.device = deviceBytes(dir)
+	}
+	for _, pid := range pids {
+		b.processes += writtenBytes(pid)
+	}
+	return b
+}
+
+// since returns the bytes that were written since an earlier reading: what reached the device, if that is known.
+func (b diskBytes) since(earlier diskBytes) float64 {
+	if b.device > 0 && earlier.device > 0 {
+		return float64(b.device - earlier.device)
+	}
+	return max(0, float64(b.processes-earlier.processes))
+}
+
 // writtenBytes returns the bytes that a process (0: this one) caused to be written to disks, 0 if the kernel does not
 // report it.
 func writtenBytes(pid int) int64 { return procField(procFile(pid, "io"), "write_bytes:") }

@@ -22,7 +22,7 @@ func TestBenchBadInput(t *testing.T) {
 		want string
 	}{
 		{"kv --batch 50 --write-ratio 0.5", exitUsage, "other requests do not go with them"},
-		{"kv --batch 50 --check", exitUsage, "neither checked"},
+		{"kv --batch 50 --check", exitUsage, "they are not checked"},
 		{"log --payload 0", exitUsage, "payload of 0 bytes"},
 		{"log --payload 7", exitUsage, "at least 8"},
 		{"log --protocol rafft", exitUsage, `unknown protocol "rafft"`},
