@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -26,8 +23,10 @@ import (
 type simFlags struct {
 	campaign     sim.Campaign
 	seeds        string
-	trace, json  bool
+	trace        bool
+	diagram      bool
 	filter       string
+	json         bool
 	shrink, list bool
 	mutants      bool
 }
@@ -56,6 +55,7 @@ trace. The exit code is 1 if any seed failed.`,
   braid sim --protocol niagara --instances 3 --placement code --seeds 1-2000
   braid sim --nodes 3 --seeds 17 --trace
   braid sim --nodes 3 --seeds 17 --trace --trace-filter "FAULT|is leader"
+  braid sim --nodes 3 --seeds 17 --trace --trace-diagram | less -S
   braid sim --nodes 3 --seeds 1-1000 --mutant forget-vote
   braid sim --nodes 5 --net regions=us-east-1+eu-west-1+ap-northeast-1 --seeds 1-500
   braid sim --mutants
@@ -85,6 +85,8 @@ trace. The exit code is 1 if any seed failed.`,
 	fl.BoolVar(&f.trace, "trace", false, "print a trace; one seed only")
 	fl.StringVar(&f.filter, "trace-filter", "", "of a trace print the lines that match this regular expression, and "+
 		"violations")
+	fl.BoolVar(&f.diagram, "trace-diagram", false, "draw the trace as a sequence diagram, with a column for each member "+
+		"and an arrow for each message; --trace-filter selects rows")
 	fl.BoolVar(&f.shrink, "shrink", false, "look for faults that a failing seed does not need")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 	fl.BoolVar(&f.mutants, "mutants", false, "search for every known-unsafe variant, from seed 1 on, and print after "+
@@ -101,7 +103,7 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 	if f.mutants {
 		return f.hunt(cmd)
 	}
-	if err := errors.Join(f.parseSeeds(), f.checkFilter()); err != nil {
+	if err := errors.Join(f.parseSeeds(), f.checkTrace()); err != nil {
 		return err
 	}
 	if err := errors.Join(readNet(&f.campaign.Net), f.campaign.Validate()); err != nil {
@@ -156,63 +158,6 @@ func (f *simFlags) parseSeeds() error {
 	f.campaign.Last, err2 = strconv.ParseUint(last, 10, 64)
 	if err1 != nil || err2 != nil {
 		return usagef("--seeds %q: want FIRST-LAST, for example 1-2000", f.seeds)
-	}
-	return nil
-}
-
-func (f *simFlags) checkFilter() error {
-	if f.filter != "" && !f.trace {
-		return usagef("--trace-filter is of a trace: give --trace too")
-	}
-	if _, err := regexp.Compile(f.filter); err != nil {
-		return usagef("--trace-filter: %w", err)
-	}
-	return nil
-}
-
-// lineFilter passes on the lines of a trace that match, and violations.
-type lineFilter struct {
-	to   io.Writer
-	want *regexp.Regexp
-	part []byte // of a line that has not ended
-}
-
-func (f *lineFilter) Write(b []byte) (int, error) {
-	f.part = append(f.part, b...)
-	for {
-		end := bytes.IndexByte(f.part, '\n')
-		if end < 0 {
-			return len(b), nil
-		}
-		line := f.part[:end+1]
-		if f.want.Match(line[:end]) || bytes.Contains(line, []byte("VIOLATION")) {
-			if _, err := f.to.Write(line); err != nil {
-				return 0, err
-			}
-		}
-		f.part = f.part[end+1:]
-	}
-}
-
-// traceOne prints the trace of one seed.
-func (f *simFlags) traceOne(out io.Writer) error {
-	if f.campaign.First != f.campaign.Last {
-		return usagef("--trace prints one seed; --seeds %s is %d", f.seeds, f.campaign.Last-f.campaign.First+1)
-	}
-	w := bufio.NewWriterSize(out, 1<<20)
-	o := f.campaign.Options(f.campaign.First)
-	o.Trace = w
-	if f.filter != "" {
-		o.Trace = &lineFilter{to: w, want: regexp.MustCompile(f.filter)} // run has validated it
-	}
-	res := sim.Run(o)
-	fmt.Fprintf(w, "%d steps, %d messages, %s simulated, %d operations, %d writes acknowledged, hash %016x\n",
-		res.Steps, res.Messages, res.Virtual.Round(time.Millisecond), res.Operations, res.Acked, res.Hash)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if res.Violation != nil {
-		return fmt.Errorf("violation: %w", res.Violation)
 	}
 	return nil
 }

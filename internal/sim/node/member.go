@@ -185,6 +185,7 @@ func (m *Member) Crash() {
 		return
 	}
 	m.Up, m.Down = false, m.Env.Now()
+	m.Env.Tracef("%s   is down", m.ID)
 	m.Env.Count(memberCrashes)
 	m.Life++ // the rest of this step then finds the member down
 	m.Disk = m.Disk.Crash(m.Env.Rand)
@@ -225,43 +226,43 @@ func (m *Member) tick() {
 }
 
 // receive takes a frame from a link. It must reject a damaged frame and accept any other.
-func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
+func (m *Member) receive(f *flight) {
 	if !m.Up {
 		return
 	}
 	if m.Paused > m.Env.Now() {
 		m.delayed = max(m.delayed, m.Paused)
-		m.Later(m.Paused-m.Env.Now(), func() { m.receive(from, life, frame, damaged) })
+		m.Later(m.Paused-m.Env.Now(), func() { m.receive(f) })
 		return
 	}
-	if !m.Env.linked(from, life, m) || !m.Up {
+	if !m.Env.linked(f.from, f.life, m) || !m.Up {
 		return
 	}
-	msg, err := m.Env.decode(frame)
-	if damaged != (err != nil) {
-		m.Env.Violate(m.ID, fmt.Errorf("frame damaged: %t, decodes: %v", damaged, err))
+	msg, err := m.Env.decode(f.frame)
+	if f.damaged != (err != nil) {
+		m.Env.Violate(m.ID, fmt.Errorf("frame damaged: %t, decodes: %v", f.damaged, err))
 	}
 	if err != nil {
 		return
 	}
 	if m.Env.Tracing() {
-		m.Env.Tracef("%s ← %s %s", m.ID, msg.From, m.Env.describe(msg))
+		m.Env.Tracef("%s ← %s %s  (sent %.6f)", m.ID, msg.From, m.Env.describe(msg), f.sent.Seconds())
 	}
 	if !m.hears(msg) || m.Body.fetched(msg) {
 		return
 	}
 	s := m.Of(msg.Instance)
 	if s == nil {
-		s, _ = m.instances.Receive(frame)
+		s, _ = m.instances.Receive(f.frame)
 		m.Env.Violate(m.ID, m.instances.Check())
 	}
 	switch {
 	case s != nil:
-		s.message(msg, len(frame))
+		s.message(msg, len(f.frame))
 	case m.instances.Sealed(msg.Instance):
 		m.Exchange.Missing(msg.From, msg.Instance)
 	default:
-		if id := m.instances.Behind(frame, m.Clock(), m.tuning.Election); id != 0 {
+		if id := m.instances.Behind(f.frame, m.Clock(), m.tuning.Election); id != 0 {
 			m.askMissing(msg.From, id)
 		}
 	}

@@ -147,8 +147,17 @@ func (w *Environment) carry(l *device.Link, m *protocol.Message, stream uint32, 
 		frame[w.Rand.IntN(len(frame))] ^= 1 << w.Rand.IntN(8)
 	}
 	to, from := m.To, w.Member(m.From)
-	life := from.Life
-	w.deliver(l, at, func() { w.Member(to).receive(from, life, frame, damaged) })
+	f := flight{from: from, life: from.Life, frame: frame, damaged: damaged, sent: w.Now()}
+	w.deliver(l, at, func() { w.Member(to).receive(&f) })
+}
+
+// flight is a frame on its way.
+type flight struct {
+	from    *Member
+	life    int // of the sender when it sent the frame
+	frame   []byte
+	damaged bool
+	sent    time.Duration // when
 }
 
 // severed reports whether a member cannot reach another one: the link is cut, or the member has none.

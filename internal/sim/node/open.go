@@ -65,6 +65,7 @@ func (m *Member) Start() error {
 		return err
 	}
 	m.Running, m.Up = r, true
+	m.Env.Tracef("%s   is up", m.ID)
 	m.Env.Count(memberStarts)
 	build(m, dir.Meta, dir.Skip)
 	if m.relink(); !m.Up {

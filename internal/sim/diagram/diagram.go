@@ -1,0 +1,74 @@
+package diagram
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Diagram takes the lines of a trace. The zero value has none and keeps all rows.
+type Diagram struct {
+	// Keep selects rows by the lines of the trace that they stand for. If it is nil, there are all rows.
+	Keep func(line string) bool
+
+	lines bytes.Buffer
+}
+
+// Write takes a part of the trace. It never fails.
+func (d *Diagram) Write(b []byte) (int, error) { return d.lines.Write(b) }
+
+// Draw draws the lines that were written. A violation and what follows it are printed as they are. It returns the
+// first error of the writer.
+func (d *Diagram) Draw(to io.Writer) error {
+	out := bufio.NewWriter(to)
+	s := newStory()
+	lines := strings.Split(strings.TrimRight(d.lines.String(), "\n"), "\n")
+	end := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "VIOLATION") })
+	if end < 0 {
+		end = len(lines)
+	}
+	for _, line := range lines[:end] {
+		if e, ok := read(line); ok {
+			s.add(e)
+		} else if len(s.rows) > 0 {
+			s.more(line)
+		}
+	}
+	out.WriteString(cut(lines[0], width) + "\n" + legend)
+	d.draw(out, s)
+	for _, line := range lines[end:] {
+		out.WriteString(line + "\n")
+	}
+	return out.Flush()
+}
+
+// draw draws the rows of the story that are kept. The others still change the members' lines.
+func (d *Diagram) draw(out *bufio.Writer, s *story) {
+	p := newPicture(out, s.members())
+	shown := map[*row]*row{}
+	for _, r := range fold(s.settled(d.Keep)) {
+		shown[r.first()] = r
+	}
+	for _, r := range s.rows {
+		p.live(r)
+		if visible := shown[r]; visible != nil {
+			p.draw(visible)
+		}
+	}
+}
+
+// members returns the members that the events name, in the order of their numbers.
+func (s *story) members() (names []string) {
+	for _, r := range s.rows {
+		for _, name := range []string{r.from, r.to} {
+			if name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	return names
+}
