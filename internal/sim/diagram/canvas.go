@@ -26,19 +26,6 @@ func (c canvas) fill(x, end int, r rune) {
 	}
 }
 
-// beside writes a text to the right of columns that are taken, or to the left if there is more room for it. It
-// leaves the columns before first empty.
-func (c canvas) beside(first, from, to int, text string) {
-	length := utf8.RuneCountInString(text)
-	right, left := len(c)-to-2, from-first-1
-	if length <= right || right >= left {
-		c.put(to+2, cut(text, right))
-		return
-	}
-	text = cut(text, left)
-	c.put(from-1-utf8.RuneCountInString(text), text)
-}
-
 // String returns the line without spaces at its end.
 func (c canvas) String() string { return strings.TrimRight(string(c), " ") }
 

@@ -45,24 +45,28 @@ func (d *Diagram) Draw(to io.Writer) error {
 	return out.Flush()
 }
 
-// draw draws the rows of the story that are kept. The others still change the members' lines.
+// draw draws the rows of the story that are kept, in pages. The others still change the members' lines. Each page has
+// the members of which the trace has told up to its end.
 func (d *Diagram) draw(out *bufio.Writer, s *story) {
-	p := newPicture(out, s.members())
-	shown := map[*row]*row{}
-	for _, r := range fold(s.settled(d.Keep)) {
-		shown[r.first()] = r
-	}
-	for _, r := range s.rows {
-		p.live(r)
-		if visible := shown[r]; visible != nil {
-			p.draw(visible)
+	p, members, told := newPicture(out), []string(nil), 0
+	for page := range slices.Chunk(fold(s.settled(d.Keep)), often) {
+		end := 1 + slices.Index(s.rows, page[len(page)-1].first())
+		members = join(members, s.rows[told:end])
+		p.page(members)
+		for _, r := range s.rows[told:end] {
+			p.live(r)
+			if r == page[0].first() {
+				p.draw(page[0])
+				page = page[min(1, len(page)-1):]
+			}
 		}
+		told = end
 	}
 }
 
-// members returns the members that the events name, in the order of their numbers.
-func (s *story) members() (names []string) {
-	for _, r := range s.rows {
+// join adds the members that rows name, in the order of their numbers.
+func join(names []string, rows []*row) []string {
+	for _, r := range rows {
 		for _, name := range []string{r.from, r.to} {
 			if name != "" && !slices.Contains(names, name) {
 				names = append(names, name)

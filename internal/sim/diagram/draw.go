@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -11,15 +12,15 @@ import (
 const (
 	width    = 120 // of a line, in characters
 	first    = 18  // the column of the first member's line; before it are the times
-	farthest = 40  // between two members' lines, at most
-	nearest  = 6   // and at least, even if lines get longer then
-	last     = 26  // after the last member's line, at least
-	often    = 40  // rows from one line of names to the next
+	farthest = 22  // between two members' lines, at most
+	nearest  = 5   // and at least, even if lines get longer then
+	last     = 40  // after the last member's line, at least
+	often    = 40  // rows of a page
 )
 
 const legend = `Time goes down. + is how long a message took from the sender to the receiver, ✗ is one that never arrives.
 Members: │ up  ║ leads  ┆ pauses  (nothing) down.   ★ leader  ○ starts  ✝ down  ▼ request  ▲ answer  ● another step
-[2 batch×3] is entry 2 with 3 commands. "… repeated" stands for messages that tell nothing new.
+At the right are a message's fields. [2 batch×3] is entry 2 with 3 commands. "… repeated" are messages with no news.
 `
 
 // pausing is a fault that stops a process for a while.
@@ -34,36 +35,51 @@ type life struct {
 
 // picture draws rows.
 type picture struct {
-	out   *bufio.Writer
-	names []string
-	place map[string]int // the column of each member's line
-	lives map[string]*life
-	width int
-	at    time.Duration // of the latest row
-	rows  int
+	out    *bufio.Writer
+	names  []string       // of members, in the order of their columns
+	place  map[string]int // the column of each member's line
+	lives  map[string]*life
+	width  int
+	margin int           // the column where the fields of messages begin
+	at     time.Duration // of the latest row
 }
 
-// newPicture returns a picture of members, in the order of their columns.
-func newPicture(out *bufio.Writer, names []string) *picture {
-	p := &picture{out: out, names: names, place: map[string]int{}, lives: map[string]*life{}, at: -1}
+func newPicture(out *bufio.Writer) *picture {
+	return &picture{out: out, lives: map[string]*life{}, at: -1}
+}
+
+// page begins a page, with the names of the members above their lines.
+func (p *picture) page(names []string) {
+	p.names, p.place, p.at = names, map[string]int{}, -1
 	gap := max(nearest, min(farthest, (width-first-last)/max(1, len(names)-1)))
+	end := first + (len(names)-1)*gap
+	p.width, p.margin = max(width, end+last), end+3
+	c := blank(p.width)
+	c.put(0, "  time s    took")
 	for i, name := range names {
 		p.place[name] = first + i*gap
+		c.put(p.place[name], name)
+	}
+	fmt.Fprintln(p.out, c)
+}
+
+// of returns the state of a member.
+func (p *picture) of(name string) *life {
+	if p.lives[name] == nil {
 		p.lives[name] = &life{leads: map[string]bool{}}
 	}
-	p.width = max(width, first+(len(names)-1)*gap+last)
-	return p
+	return p.lives[name]
 }
 
 // live updates the state of members after an event.
 func (p *picture) live(r *row) {
-	if m := pausing.FindStringSubmatch(r.text); m != nil && p.lives[m[1]] != nil {
-		p.lives[m[1]].paused, _ = instant(m[2])
+	if m := pausing.FindStringSubmatch(r.text); m != nil {
+		p.of(m[1]).paused, _ = instant(m[2])
 	}
-	l := p.lives[r.to]
-	if r.kind != own || l == nil {
+	if r.kind != own {
 		return
 	}
+	l := p.of(r.to)
 	if r.text == "is up" || r.text == "is down" {
 		*l = life{up: r.text == "is up", leads: map[string]bool{}}
 	}
@@ -77,15 +93,11 @@ func (p *picture) live(r *row) {
 
 // draw draws a row.
 func (p *picture) draw(r *row) {
-	if p.rows%often == 0 {
-		p.header()
-	}
-	p.rows++
 	c := p.begin(r)
 	text := words(r)
 	switch {
 	case r.kind == wide:
-		p.across(c, r, text)
+		p.across(c, text)
 	case r.kind == folded:
 		c.put(first+2, text+" ")
 	case r.kind == lost || r.kind == arrived || r.kind == sent && r.vanish:
@@ -94,16 +106,6 @@ func (p *picture) draw(r *row) {
 		p.alone(c, r.from, "▷", text)
 	default:
 		p.alone(c, r.to, sign(r), text)
-	}
-	fmt.Fprintln(p.out, c)
-}
-
-// header prints the names of the members above their lines.
-func (p *picture) header() {
-	c := blank(p.width)
-	c.put(0, "  time s    took")
-	for _, name := range p.names {
-		c.put(p.place[name], name)
 	}
 	fmt.Fprintln(p.out, c)
 }
@@ -119,7 +121,7 @@ func (p *picture) begin(r *row) canvas {
 		c.put(9, fmt.Sprintf("%7s", took(r.at-r.sent)))
 	}
 	for _, name := range p.names {
-		c[p.place[name]] = p.lives[name].line(r.at)
+		c[p.place[name]] = p.of(name).line(r.at)
 	}
 	return c
 }
@@ -138,7 +140,7 @@ func (l *life) line(now time.Duration) rune {
 }
 
 // across draws what concerns the cluster.
-func (p *picture) across(c canvas, _ *row, text string) {
+func (p *picture) across(c canvas, text string) {
 	c.fill(first-1, p.width, '═')
 	c.put(first+1, " "+cut(text, p.width-first-3)+" ")
 }
@@ -147,32 +149,27 @@ func (p *picture) across(c canvas, _ *row, text string) {
 func (p *picture) alone(c canvas, member, mark, text string) {
 	x, ok := p.place[member]
 	if !ok {
-		p.across(c, nil, text)
+		p.across(c, text)
 		return
 	}
-	c.put(x, mark)
-	c.beside(first, x, x, text)
+	c.put(x, mark+" "+text)
 }
 
-// arrow draws a message. Its text is in the arrow, or beside it if the arrow is too short for it.
+// arrow draws a message. Its type is in the arrow if there is room, and its fields are to the right of all members.
 func (p *picture) arrow(c canvas, r *row, text string) {
 	from, to := p.place[r.from], p.place[r.to]
-	head, left, right := '▶', from+1, to
+	left, right, tip, head := from+1, to, to-1, '▶'
 	if to < from {
-		head, left, right = '◀', to+1, from
+		left, right, tip, head = to+1, from, to+1, '◀'
 	}
 	c.fill(left, right, '─')
-	tip := right - 1
-	if to < from {
-		tip = left
-	}
 	if c[tip] = head; r.kind != arrived {
 		c[tip] = '✗'
 	}
-	length := utf8.RuneCountInString(text)
-	if inside := right - left - 5; length <= inside {
-		c.put(left+2+(inside-length+1)/2, " "+text+" ")
-		return
+	name := typed.FindStringSubmatch(text)[1]
+	if length, room := utf8.RuneCountInString(name), right-left-5; length <= room {
+		c.put(left+2+(room-length+1)/2, " "+name+" ")
+		text = strings.TrimPrefix(text[len(name):], " ")
 	}
-	c.beside(first, left-1, right, text)
+	c.put(p.margin, text)
 }
