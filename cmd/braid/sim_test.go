@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,6 +75,7 @@ func TestSimWrongUse(t *testing.T) {
 		{"--net bandwidth=1mbit", "latency, jitter and regions alone"},
 		{"--net regions=nowhere", "is not known"},
 		{"--seeds 1 --trace-filter x", "give --trace too"},
+		{"--seeds 1 --trace-diagram", "give --trace too"},
 		{"--seeds 1 --trace --trace-filter (", "--trace-filter: error parsing regexp"},
 		{"now", "unknown command"},
 	} {
@@ -123,4 +125,41 @@ func TestSimFiltersATrace(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, some, "VIOLATION seed")
 	require.NotContains(t, some, " → ")
+}
+
+// The diagram of a trace has its leaders, messages and faults, and is the same each time. Its lines fit.
+func TestSimDrawsATrace(t *testing.T) {
+	for _, c := range []struct {
+		args  string
+		wants []string
+	}{
+		{"--nodes=3 --seeds=17", []string{
+			`─ PreVote ─+▶│`, `✗─+ \w+ ─`, `★ LEADER of term 1 `, `║─+ Append ─+▶│ .*\[1 noop\]`,
+			`══ FAULT \d starts ═`, `✝ is down`, `○ starts`, `▼ client \d+ asks: op \d+ append`, `● applies op \d+: `,
+			`▲ client \d+: op \d+ done`, `… \d+ repeated: .*\d+ Heartbeat`,
+		}},
+		{"--protocol=iss --nodes=3 --seeds=3", []string{
+			`◀─+ Accept ─+│  term 1 segment 3 `, `─ Accepted ─+▶│`, `▷ sends \d: `,
+		}},
+		{"--protocol=lcr --nodes=5 --seeds=2", []string{`  1 +2 +3 +4 +5$`, `◀─+ Lane ─`, `★ LEADER of term \d `}},
+		{"--nodes=1 --seeds=1", []string{`  1$`, `★ LEADER of term 1`}},
+	} {
+		args := strings.Fields("sim --trace --trace-diagram " + c.args)
+		out, stderr, code := call(args...)
+		require.Zero(t, code, stderr)
+		for _, want := range c.wants {
+			require.Regexp(t, "(?m)"+want, out, c.args)
+		}
+		lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
+		for _, line := range lines[:len(lines)-1] {
+			require.LessOrEqual(t, utf8.RuneCountInString(line), 120, line)
+		}
+		again, _, _ := call(args...)
+		require.Equal(t, out, again)
+	}
+
+	some, stderr, code := call("sim", "--nodes=3", "--seeds=17", "--trace", "--trace-diagram", "--trace-filter=is leader")
+	require.Zero(t, code, stderr)
+	require.Contains(t, some, "★ LEADER of term 1")
+	require.NotContains(t, some, "▶│")
 }

@@ -91,6 +91,7 @@ var layers = []layer{
 	{folder: "internal/registry", may: []string{"protocol", "internal/protocol", "internal/order"}},
 	{folder: "internal/sim/world", may: []string{"protocol", "internal/sim/count", "internal/sim/event"}},
 	{folder: "internal/sim/event"},
+	{folder: "internal/sim/diagram"},
 	{folder: "internal/sim/machine", may: []string{"internal/check", "internal/member/.", "internal/member/apply",
 		"internal/order", "protocol"}},
 	{folder: "internal/sim/judge", may: []string{"internal/check", "internal/erasure", "internal/member/.",

@@ -20,6 +20,7 @@
 //     draw (chance), package device (disks and links), package machine (the state machine), package judge (judges of
 //     decisions, disks and messages), package history (requests and results), package node (members, and their
 //     environment), package client (clients), package fault (the cluster with all its faults, and drawn settings).
+//     Package diagram draws the trace.
 //   - run.go (the two phases), campaign.go (many runs), mutants.go (search for mutants).
 //   - calm.go (faults end), demands.go (the demands of the second phase), and each demand: repairs.go,
 //     progress.go, mergedemand.go, departures.go, samestate.go, pace.go (one client alone, without failures),

@@ -50,14 +50,15 @@ func (d *Diagram) Draw(to io.Writer) error {
 func (d *Diagram) draw(out *bufio.Writer, s *story) {
 	p, members, told := newPicture(out), []string(nil), 0
 	for page := range slices.Chunk(fold(s.settled(d.Keep)), often) {
-		end := 1 + slices.Index(s.rows, page[len(page)-1].first())
+		end := told + slices.Index(s.rows[told:], page[len(page)-1].first()) + 1
 		members = join(members, s.rows[told:end])
 		p.page(members)
+		next := 0
 		for _, r := range s.rows[told:end] {
 			p.live(r)
-			if r == page[0].first() {
-				p.draw(page[0])
-				page = page[min(1, len(page)-1):]
+			if r == page[next].first() {
+				p.draw(page[next])
+				next++
 			}
 		}
 		told = end

@@ -100,7 +100,7 @@ func (p *picture) draw(r *row) {
 		p.across(c, text)
 	case r.kind == folded:
 		c.put(first+2, text+" ")
-	case r.kind == lost || r.kind == arrived || r.kind == sent && r.vanish:
+	case r.kind == arrived || r.missed():
 		p.arrow(c, r, text)
 	case r.kind == sent:
 		p.alone(c, r.from, "▷", text)
@@ -163,7 +163,7 @@ func (p *picture) arrow(c canvas, r *row, text string) {
 		left, right, tip, head = to+1, from, to+1, '◀'
 	}
 	c.fill(left, right, '─')
-	if c[tip] = head; r.kind != arrived {
+	if c[tip] = head; r.missed() {
 		c[tip] = '✗'
 	}
 	name := typed.FindStringSubmatch(text)[1]

@@ -22,8 +22,8 @@ var steady = map[string]*regexp.Regexp{
 // passing are fields whose value says only that time has passed.
 var passing = regexp.MustCompile(` (?:context|round|seen) \d+`)
 
-// typed splits a message into its instance and type, and its fields.
-var typed = regexp.MustCompile(`^((?:i\d+ )?(\w+))(.*)$`)
+// typed splits a message into its instance and type, and its fields. It matches all texts.
+var typed = regexp.MustCompile(`^((?:i\d+ )?(\w*))(.*)$`)
 
 // folder folds rows.
 type folder struct {
@@ -49,10 +49,10 @@ func fold(rows []*row) []*row {
 
 // repeats reports whether the row is a message that tells nothing new.
 func (f *folder) repeats(r *row) bool {
-	parts := typed.FindStringSubmatch(r.text)
-	if parts == nil || r.kind != sent && r.kind != lost && r.kind != arrived {
+	if r.kind != sent && r.kind != lost && r.kind != arrived {
 		return false
 	}
+	parts := typed.FindStringSubmatch(r.text)
 	says := passing.ReplaceAllString(parts[3], "")
 	if fields := steady[parts[2]]; fields != nil {
 		says = strings.Join(fields.FindAllString(parts[3], -1), "")
@@ -86,7 +86,7 @@ func describe(run []*row) string {
 		if count[name]++; count[name] == 1 {
 			types = append(types, name)
 		}
-		if r.kind == lost || r.vanish {
+		if r.missed() {
 			missed++
 		}
 	}

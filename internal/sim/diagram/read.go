@@ -28,8 +28,8 @@ type event struct {
 	at   time.Duration
 	kind kind
 	from string // of a message: its sender
-	to   string // of a message: its receiver; of own and asked: the member
-	op   string // of asked and told: the number of the operation
+	to   string // of a message: its receiver; otherwise the member, if the line names one
+	op   string // of asked and told: the number of the operation, if the line has one
 	text string
 }
 
@@ -71,7 +71,7 @@ func (e *event) classify() {
 	} else if m := request.FindStringSubmatch(e.text); m != nil {
 		e.kind, e.to, e.op = asked, m[1], m[2]
 	} else if m := reading.FindStringSubmatch(e.text); m != nil {
-		e.kind, e.to = own, m[1]
+		e.kind, e.to = told, m[1]
 	} else if m := answer.FindStringSubmatch(e.text); m != nil {
 		e.kind, e.op = told, m[1]
 	}

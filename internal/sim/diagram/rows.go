@@ -18,6 +18,9 @@ type row struct {
 	also   []string      // further lines of the trace, which belong to the row
 }
 
+// missed reports whether the row is a message that never arrives.
+func (r *row) missed() bool { return r.kind == lost || r.vanish }
+
 // first returns the row itself, or the first one that it stands for.
 func (r *row) first() *row { return cmp.Or(r.begins, r) }
 
@@ -59,7 +62,7 @@ func (s *story) add(e event) {
 	case asked:
 		s.places[e.op] = e.to
 	case told:
-		r.to = s.places[e.op]
+		r.to = cmp.Or(e.to, s.places[e.op])
 	case own:
 		if turns(e.text) {
 			s.changed[e.to] = e.at

@@ -1,11 +1,10 @@
 package diagram
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
-
-	"fmt"
 )
 
 // role is a line about what a member is in a term.
