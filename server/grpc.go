@@ -30,8 +30,9 @@ const (
 	// streamWorkers run the handlers of gRPC calls. A worker's stack has already grown to the size that a handler
 	// needs; a new goroutine's has not. But each collection of garbage halves the stacks of waiting workers, and they
 	// take turns, so that each of them grows its stack again: many workers cost memory, and CPU with each collection.
-	// Calls that find no worker run each in a new goroutine.
-	streamWorkers = 64
+	// Calls that find no worker run each in a new goroutine. With 1,000 clients of three members 64 workers cost 15 %
+	// more CPU for a get than 384, which is about the number of calls at a time.
+	streamWorkers = 384
 	// connBuffer is the size of a connection's read buffer, and of its write buffer while it writes.
 	connBuffer = 32 << 10
 	// streamWindow and connWindow are how many bytes a client may send before they are read. Fixed
