@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -235,10 +236,23 @@ func (l *linkState) log(class string, stopped bool, err error) {
 	case class == classStopping:
 		log.Info("link down, the peer stops", "event", "link-left", "member", id)
 	case class == classConnection && stopped:
-		log.Debug("link still down", "member", id, "err", err)
+		log.Debug("link still down", "member", id, "err", why(err))
 	default:
-		log.Warn("link down", "event", "link-down", "member", id, "err", err)
+		log.Warn("link down", "event", "link-down", "member", id, "err", why(err))
 	}
+}
+
+// why is an error of a link without the member, which the line of the log has, and with the address once.
+func why(err error) string {
+	var link *LinkError
+	if !errors.As(err, &link) {
+		return err.Error()
+	}
+	cause := link.Err
+	if dial := (*net.OpError)(nil); errors.As(cause, &dial) && dial.Op == "dial" {
+		cause = dial.Err
+	}
+	return link.Op + ": " + cause.Error()
 }
 
 // ended notes that a stream is no longer used. lived: it is connected. was: it counts as failing. The link is up if
@@ -278,7 +292,7 @@ func (l *linkState) describe(s *PeerStats) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last != nil {
-		s.LastError = l.last.Error()
+		s.LastError = why(l.last)
 	}
 	s.Connected, s.Since, s.Tunes, s.Seals = l.up, l.since, l.peer.tunes.Load(), l.peer.seals.Load()
 	s.Format = int(l.peer.newest.Load())
