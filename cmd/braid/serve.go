@@ -178,7 +178,11 @@ func closeInTime(member *server.Server, logger *slog.Logger) error {
 	go func() { closed <- member.Close() }()
 	select {
 	case err := <-closed:
-		logger.Info("stopped", "err", err)
+		if err != nil {
+			logger.Warn("stopped", "err", err)
+		} else {
+			logger.Info("stopped")
+		}
 		return err
 	case <-time.After(stopTimeout):
 		return errors.New("the member did not stop in time; what it acknowledged is durable")

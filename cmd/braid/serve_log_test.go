@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
@@ -64,5 +66,18 @@ func TestLogRotation(t *testing.T) {
 		info, err := os.Stat(file)
 		require.NoError(t, err)
 		require.LessOrEqual(t, info.Size(), int64(1<<20))
+	}
+}
+
+// A duration has its unit in both forms.
+func TestDurationsInTheLog(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		s, f, out := &settings.Settings{}, pflag.NewFlagSet("", pflag.ContinueOnError), &bytes.Buffer{}
+		s.Flags(f)
+		require.NoError(t, f.Parse([]string{"--log-format", format}))
+		require.NoError(t, s.Load(f, nil))
+		newLogger(s, out).Info("slow", "took", 1500*time.Millisecond, slog.Group("stages", "append", time.Millisecond))
+		require.Contains(t, out.String(), "1.5s")
+		require.Contains(t, out.String(), "1ms")
 	}
 }
