@@ -57,8 +57,13 @@ func (d *damageWatch) run() {
 	order := func(action pb.AlarmRequest_AlarmAction) {
 		quiet = 0
 		err := d.orderAlarm(action)
-		if told != action {
-			d.logger.Warn("alarm CORRUPT for this member", "action", action.String(), "err", err)
+		log := d.logger.With("action", action.String())
+		switch {
+		case told == action:
+		case err != nil:
+			log.Warn("cannot order the alarm CORRUPT for this member, trying again", "err", err)
+		default:
+			log.Info("ordered the alarm CORRUPT for this member")
 		}
 		told = action
 	}

@@ -24,10 +24,10 @@
 // publish.go sets this member's name, client URLs and zone in the membership, names.go has all members' names, and
 // views.go has the input of internal/metrics and internal/page.
 //
-// events.go logs changes of the status as events, sampling.go reads the figures for internal/history, tally.go counts
-// refused logins and handshakes. bare.go is a server without a log and a store, to measure what gRPC itself costs.
-// report.go has this member's report of them, and gather.go gathers those of all members for the dashboard. zap.go
-// forwards the log lines of etcd's packages.
+// events.go logs changes of the status as events, leaderevents.go those of leaders, sampling.go reads the figures for
+// internal/history, tally.go counts refused logins and handshakes. report.go has this member's report of them, and
+// gather.go gathers those of all members for the dashboard. bare.go is a server without a log and a store, to measure
+// what gRPC itself costs. zap.go forwards the log lines of etcd's packages.
 //
 // May import: the root package, store and internal/sys.
 package server

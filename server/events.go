@@ -26,6 +26,13 @@ type eventLog struct {
 	before *observation
 	lost   map[braid.InstanceID]time.Time // the time of the leader's last message, while there is no leader
 	slow   time.Time                      // the start of the write that takes too long; zero: none does
+	stood  stall                          // the last such write that has ended
+}
+
+// stall is a time in which the disk stood still.
+type stall struct {
+	took time.Duration
+	over time.Time
 }
 
 // observation is the status of a member at a time, with the alarms that are raised.
@@ -56,137 +63,14 @@ func (e *eventLog) observe(now *observation) {
 	e.before = now
 }
 
-// lines are the lines about the differences; the first status has none.
+// lines are the lines about the differences. Those of the first status are about alarms that are raised.
 func (e *eventLog) lines(now *observation) []line {
 	if e.before == nil {
 		e.lost = map[braid.InstanceID]time.Time{}
-		return nil
+		return alarms(&observation{}, now)
 	}
 	return slices.Concat(e.leaders(now), bans(e.before, now), memberships(e.before, now), shape(e.before, now),
-		alarms(e.before, now), e.disk(now))
-}
-
-// leaderChange is a change of an instance's leader, or the start of an election. Instances with the same change share a
-// line.
-type leaderChange struct {
-	from, to braid.MemberID
-	term     braid.Term
-	ballot   string // the term as a ballot; "": it is none
-	election bool   // this member stands for election, and the leader is the same
-	epochs   bool   // all members lead slots
-}
-
-// leaders are the lines about changes of leaders.
-func (e *eventLog) leaders(now *observation) (lines []line) {
-	var order []leaderChange
-	changed := map[leaderChange][]braid.InstanceID{}
-	for i := range now.Instances {
-		is := &now.Instances[i]
-		was := find(e.before, is.Instance)
-		if was == nil {
-			continue
-		}
-		c := leaderChange{
-			from: was.Leader, to: is.Leader, term: is.Term, ballot: is.BallotText(), epochs: is.Epoch != nil,
-		}
-		if c.from == c.to {
-			c.election = is.Role.String() == candidate && (was.Role != is.Role || was.Term != is.Term)
-			if !c.election {
-				continue
-			}
-		}
-		if changed[c] == nil {
-			order = append(order, c)
-		}
-		changed[c] = append(changed[c], is.Instance)
-	}
-	for _, c := range order {
-		ids := changed[c]
-		l := e.leader(now, c, ids[0])
-		if c.ballot != "" {
-			l.args = append(l.args, "ballot", c.ballot)
-		}
-		if len(now.Instances) > 1 {
-			l.args = append(l.args, "instances", instances(ids))
-		}
-		lines = append(lines, l)
-		e.noteLeader(now, c, ids)
-	}
-	return lines
-}
-
-// noteLeader notes since when instances have no leader.
-func (e *eventLog) noteLeader(now *observation, c leaderChange, ids []braid.InstanceID) {
-	_, silent := unreachable(now, c.from)
-	for _, id := range ids {
-		switch {
-		case c.to != 0:
-			delete(e.lost, id)
-		case !c.election:
-			e.lost[id] = now.At.Add(-silent)
-		}
-	}
-}
-
-// candidate is the role of a member that stands for election.
-const candidate = "candidate"
-
-// leader is the line about a change of instances, id among them.
-func (e *eventLog) leader(now *observation, c leaderChange, id braid.InstanceID) line {
-	switch {
-	case c.election:
-		return line{slog.LevelInfo, "election", "stands for election", []any{"term", c.term}}
-	case c.epochs && c.to != 0:
-		return line{slog.LevelInfo, "first-leader", "another member is the leader to clients of etcd's API",
-			[]any{"leader", c.to, "term", c.term, "former", c.from}}
-	case c.to == 0:
-		l := line{slog.LevelWarn, "leader-lost", "lost the leader", []any{"leader", c.from, "term", c.term}}
-		if reason, silent := unreachable(now, c.from); reason != "" {
-			l.args = append(l.args, "reason", reason)
-		} else if silent > 0 {
-			l.args = append(l.args, "silent", silent)
-		}
-		return l
-	}
-	l := line{slog.LevelInfo, "leader-found", "follows a leader", []any{"leader", c.to, "term", c.term}}
-	switch {
-	case c.to == now.Self:
-		l.event, l.message = "leads", "leads"
-	case c.from != 0:
-		l.event, l.message = "leader-moved", "another member leads"
-	}
-	if c.from != 0 {
-		l.args = append(l.args, "former", c.from)
-	}
-	_, without := unreachable(now, c.from)
-	if since, ok := e.lost[id]; ok {
-		without = now.At.Sub(since)
-	}
-	if without > 0 {
-		l.args = append(l.args, "without", without)
-	}
-	return l
-}
-
-// silence is how long a member sends nothing before it counts as silent. Pings are more frequent.
-const silence = 300 * time.Millisecond
-
-// unreachable is the reason why the link to a member is down ("": it is up, or not known), and how long the member has
-// sent nothing (0: it is not silent, or that is not known).
-func unreachable(now *observation, id braid.MemberID) (reason string, silent time.Duration) {
-	for i := range now.Links.Peers {
-		p := &now.Links.Peers[i]
-		if p.ID != id {
-			continue
-		}
-		if !p.Connected {
-			reason = "the link to it is down: " + p.LastError
-		}
-		if quiet := now.At.Sub(p.Heard); !p.Heard.IsZero() && quiet > silence {
-			silent = quiet
-		}
-	}
-	return reason, silent
+		alarms(e.before, now), mended(e.before, now), e.disk(now))
 }
 
 func find(m *observation, id braid.InstanceID) *braid.InstanceStatus {
@@ -196,18 +80,6 @@ func find(m *observation, id braid.InstanceID) *braid.InstanceStatus {
 		}
 	}
 	return nil
-}
-
-// instances names some instances.
-func instances(ids []braid.InstanceID) string {
-	if len(ids) == 1 {
-		return fmt.Sprintf("instance %d", ids[0])
-	}
-	words := make([]string, len(ids))
-	for i, id := range ids {
-		words[i] = fmt.Sprint(id)
-	}
-	return "instances " + strings.Join(words, ", ")
 }
 
 // bans are the lines about members that are banned from leading slots, and about the ends of bans.
@@ -330,17 +202,54 @@ func alarms(before, now *observation) (lines []line) {
 	return lines
 }
 
+// mended has the line about damage that is repaired.
+func mended(before, now *observation) []line {
+	repaired := func(m *observation) uint64 { return m.Disk.Mended + m.Bodies.Repaired }
+	places := repaired(now) - repaired(before)
+	if repaired(now) <= repaired(before) {
+		return nil
+	}
+	l := line{slog.LevelInfo, "mended", "damage on the disk is repaired", []any{"places", places}}
+	if left := now.Disk.Damaged - now.Disk.Mended; now.Disk.Failing != nil && left > 0 {
+		l.args = append(l.args, "left", left, "err", now.Disk.Failing)
+	}
+	return []line{l}
+}
+
+// diskRemedy is what an operator does about a disk that stalls.
+const diskRemedy = "Another member leads meanwhile if this one led. Find what else uses the disk, or replace it."
+
 // disk has the lines about a stalled disk.
 func (e *eventLog) disk(now *observation) []line {
-	began := now.Log.SyncStart
-	if !e.slow.IsZero() && !began.Equal(e.slow) {
-		took := now.At.Sub(e.slow)
-		e.slow = time.Time{}
-		return []line{{slog.LevelInfo, "disk-back", "the disk of the log writes again", []any{"after", took}}}
-	}
-	if e.slow.IsZero() && !began.IsZero() && now.At.Sub(began) > slowDisk {
+	stalled := e.stalled(now)
+	switch began := now.Log.SyncStart; {
+	case !e.slow.IsZero() && !began.Equal(e.slow):
+		e.slow, e.stood = time.Time{}, stall{stalled, now.At}
+		return []line{{slog.LevelInfo, "disk-back", "the disk of the log writes again", []any{"after", stalled}}}
+	case e.slow.IsZero() && stalled > 0:
 		e.slow = began
-		return []line{{slog.LevelWarn, "slow-disk", "a write to the log is slow", []any{"for", now.At.Sub(began)}}}
+		return []line{{slog.LevelWarn, "slow-disk", "a write to the log is slow",
+			[]any{"for", stalled, "remedy", diskRemedy}}}
 	}
 	return nil
+}
+
+// stalled is for how long the disk stands still, or did until now; 0: it does not.
+func (e *eventLog) stalled(now *observation) time.Duration {
+	began := e.slow
+	if began.IsZero() {
+		began = now.Log.SyncStart
+	}
+	if took := now.At.Sub(began); !began.IsZero() && took > slowDisk {
+		return took
+	}
+	return 0
+}
+
+// lately is stalled, or for how long the disk stood still that has just begun to write again.
+func (e *eventLog) lately(now *observation) time.Duration {
+	if stalled := e.stalled(now); stalled > 0 || now.At.Sub(e.stood.over) > slowDisk {
+		return stalled
+	}
+	return e.stood.took
 }

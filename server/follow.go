@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -158,6 +159,9 @@ func (s *Server) claimLeases(term uint64) {
 			ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 			_, err := s.log.Propose(ctx, s.store.Leases().Claim())
 			cancel()
+			if errors.Is(err, braid.ErrStopped) {
+				return
+			}
 			if claimed = err == nil; !claimed {
 				s.logger.Warn("could not take over the leases, trying again", "err", err)
 				pause = askRetry

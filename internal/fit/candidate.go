@@ -269,8 +269,8 @@ func (l *load) blind() float64 {
 	return share(n, all)
 }
 
-// describe is a candidate as people read it.
-func (c *Candidate) describe(leader string) string {
+// Describe is a candidate as people read it. leader is what its leader is called; "": it is not named.
+func (c *Candidate) Describe(leader string) string {
 	var b strings.Builder
 	b.WriteString(c.Protocol)
 	for _, name := range []string{common.Placement.Name, common.CodeK.Name, common.Instances.Name, common.Leaders.Name} {

@@ -261,7 +261,7 @@ func (f *Fitter) release(now time.Duration) {
 
 // announce fills in the event of a wish, once, and notes that it is carried out.
 func (f *Fitter) announce(v *View, w *wanted, d *Decision) {
-	name := w.wish.describe(v.name(w.wish.Leader))
+	name := w.wish.Describe(v.name(w.wish.Leader))
 	if d.Waits != "" {
 		return
 	}

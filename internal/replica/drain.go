@@ -28,10 +28,10 @@ func (r *Replica) Drain(on bool) {
 	case on && d.end == nil:
 		var ctx context.Context
 		ctx, d.end = context.WithCancel(r.ctx)
-		r.log.Info("this member leads nothing from now on", "event", "drained")
+		r.log.Info("this member is drained, and leads nothing until that is undone or it restarts", "event", "drained")
 		r.spawn(func(context.Context) { r.drain(ctx) })
 	case !on && d.end != nil:
-		r.log.Info("this member may lead again", "event", "undrained")
+		r.log.Info("this member is not drained any more, and may lead again", "event", "undrained")
 		d.end()
 		d.end = nil
 	}

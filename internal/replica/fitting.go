@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -155,15 +156,23 @@ func (f *fitting) act(ctx context.Context, w *fit.Wish) {
 	ctx, cancel := context.WithTimeout(ctx, 2*f.r.tuning().GiveUp)
 	defer cancel()
 	if err := f.how.Act(ctx, f.r, w); err != nil {
-		f.r.log.Warn("a change that the fitter wished for was not made", "event", "fit-failed",
-			"protocol", w.Protocol, "settings", w.Settings, "leader", w.Leader, "profile", w.Version, "err", err)
+		f.log(w).Warn("a change that the fitter wished for was not made", "event", "fit-failed", "profile", w.Version,
+			"err", err)
 		return
 	}
 	if f.changes.Add(1); w.TakesBack {
 		f.takenBack.Add(1)
 	}
-	f.r.log.Info("the log was fitted to its load", "event", "fitted", "protocol", w.Protocol, "settings", w.Settings,
-		"leader", w.Leader, "reason", w.Reason)
+	f.log(w).Info("the log was fitted to its load", "event", "fitted", "reason", w.Reason)
+}
+
+// log is the member's log, for lines about a wish.
+func (f *fitting) log(w *fit.Wish) *slog.Logger {
+	log := f.r.log.With("to", w.Describe(""))
+	if w.Leader != 0 {
+		log = log.With("leader", w.Leader)
+	}
+	return log
 }
 
 // done counts what was carried out.

@@ -1,10 +1,12 @@
 package replica
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
 )
 
 // tuning are the settings that this member uses now. The event loops and other goroutines look at them when they need
@@ -66,7 +68,7 @@ func (r *Replica) tune(p *protocol.Profile) {
 		r.logOverruled(next)
 	} else {
 		r.log.Info("the settings are changed", "event", "settings", "profile", p.Version,
-			"changed", p.Differences(&before.profile))
+			"changed", changes(&before.profile, p))
 	}
 	r.inUse.Store(next)
 	r.operations.tune(next)
@@ -76,6 +78,14 @@ func (r *Replica) tune(p *protocol.Profile) {
 	}
 	poke(r.bodies.wake)
 	r.changed()
+}
+
+// changes describes how the settings of a profile differ from those before, for people: of the fitter's own note only
+// that it is another one.
+func changes(before, p *protocol.Profile) string {
+	note := common.FitAvoid.Name
+	was, is := protocol.Profile{Values: before.Values.Without(note)}, protocol.Profile{Values: p.Values.Without(note)}
+	return cmp.Or(is.Differences(&was), note+", which the fitter notes for itself")
 }
 
 // logOverruled logs which flags have no effect, because the log has other settings.
