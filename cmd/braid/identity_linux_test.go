@@ -22,6 +22,7 @@ type trio struct {
 	running [4]*invocation // nil: not running
 	initial string
 	more    []string // flags of all members
+	env     []string // variables of all members
 }
 
 func newTrio(t *testing.T) *trio {
@@ -48,7 +49,7 @@ func unstarted(t *testing.T) *trio {
 func (c *trio) start(members ...int) {
 	c.t.Helper()
 	for _, i := range members {
-		c.running[i], _ = begin(c.t, "",
+		c.running[i], _ = beginWith(c.t, c.env, "",
 			c.flags[i].args(append([]string{"--initial-cluster", c.initial, "--initial-advertise-peer-urls",
 				"http://" + c.flags[i].peer,
 				"--advertise-client-urls", "http://" + c.flags[i].client}, c.more...)...)...)

@@ -22,10 +22,13 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/testsize"
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
 // beBraid makes this test binary the program under test, with all its processes.
@@ -34,12 +37,33 @@ const beBraid = "BRAID_TEST_BE_BRAID"
 // fewDescriptors is the program's limit of descriptors, as by ulimit -n.
 const fewDescriptors = "BRAID_TEST_DESCRIPTORS"
 
+// diskLock names a file. While another process has locked it, syncs of the program's log do not end.
+const diskLock = "BRAID_TEST_DISK_LOCK"
+
+// stalls has each sync wait for the lock of a file.
+func stalls(path string) func(errorfs.Op) error {
+	return func(op errorfs.Op) error {
+		if op.Kind != errorfs.OpFileSync && op.Kind != errorfs.OpFileSyncData {
+			return nil
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return unix.Flock(int(f.Fd()), unix.LOCK_SH)
+	}
+}
+
 func TestMain(m *testing.M) {
 	if os.Getenv(beBraid) == "1" {
 		if n, err := strconv.ParseUint(os.Getenv(fewDescriptors), 10, 64); err == nil {
 			if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n}); err != nil {
 				panic(err)
 			}
+		}
+		if path := os.Getenv(diskLock); path != "" {
+			vfs.OS = errorfs.Wrap(vfs.OS, errorfs.InjectorFunc(stalls(path)))
 		}
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 	}
