@@ -19,8 +19,14 @@ import (
 // sees waits until braid status --events prints an event of a kind with a text.
 func sees(t *testing.T, kind, text string, flags ...string) {
 	t.Helper()
+	var out string
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("when a %s event was looked for, there were: %s", kind, out)
+		}
+	})
 	eventually(t, kind+" event: "+text, func(context.Context) bool {
-		out, _, _ := do(t, "", append([]string{"status", "--events", "--json"}, flags...)...)
+		out, _, _ = do(t, "", append([]string{"status", "--events", "--json"}, flags...)...)
 		return slices.ContainsFunc(strings.Split(out, "\n"), func(line string) bool {
 			var e status.Event
 			return json.Unmarshal([]byte(line), &e) == nil && e.Kind == kind && strings.Contains(e.Text, text)
