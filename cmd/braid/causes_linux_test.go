@@ -105,7 +105,7 @@ func (d disks) resume(t *testing.T, i int) {
 }
 
 // TestAStalledDiskIsAnEvent: the leader's disk stands still. Its member says so once, the others elect another leader,
-// and the former leader says for how long the disk stood still: when it steps down, or hears of the other one.
+// and the former leader says for how long the disk stood still: when it steps down or learns of the other one.
 func TestAStalledDiskIsAnEvent(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
