@@ -134,7 +134,7 @@ const (
 func (m *model) best(v *View, s *shape) (best *option) {
 	var favored *option
 	for i := range m.members {
-		if i == m.leader || !m.members[i].Present || m.members[i].slow != "" {
+		if i == m.leader || !m.members[i].mayLead() {
 			continue
 		}
 		o := m.option(v, s, i)

@@ -236,6 +236,9 @@ func (m *member) problem() string {
 	return m.slow
 }
 
+// mayLead reports whether a member may lead in place of the present leader.
+func (m *member) mayLead() bool { return m.Present && m.slow == "" && !m.Drained }
+
 // slowed reports whether a member is slow.
 func (l *load) slowed() bool {
 	return slices.ContainsFunc(l.members, func(m member) bool { return m.slow != "" })

@@ -30,8 +30,8 @@ type world struct {
 //   - "cluster NAME=VALUE…": a new one, led by m1. Lines: "trip DURATION" for all pairs, "trip m1 m2 DURATION".
 //   - "load": lines "m1 [zone=Z] [rate=R] [inside=N] [size=B] [body=B] [large=SHARE] [blind=SHARE]
 //     [early=SHARE] [sync=D] [out=B]
-//     [queued=B] [loops=S,S] [apply=S] [cpu=S] [disk=S] [synced=B] [unapplied=N] [missing] [silent]"; members that are
-//     not named stay as they are. body is of each large command.
+//     [queued=B] [loops=S,S] [apply=S] [cpu=S] [disk=S] [synced=B] [unapplied=N] [missing] [silent] [drained=yes]";
+//     members that are not named stay as they are. body is of each large command.
 //   - "costs": the costs of a fitter after three seconds.
 //   - "step [N]": N seconds; prints the decision when anything but a number of seconds changes in it.
 //   - "carry": the wish is carried out.
@@ -191,6 +191,8 @@ func (w *world) load(words []string) error {
 			m.Present, r.Span = false, 0
 		case "silent":
 			r.Span = 0
+		case "drained":
+			m.Drained = text == "yes"
 		case "present":
 			m.Present, r.Span = true, time.Second
 		case "rate":

@@ -35,4 +35,6 @@ type Member struct {
 	Zone string
 	// Present: it answers and is not behind, so that it could lead.
 	Present bool
+	// Drained: it is to lead nothing.
+	Drained bool
 }

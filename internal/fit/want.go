@@ -100,7 +100,7 @@ func (f *Fitter) follows(v *View, all []option) *wanted {
 	best := -1
 	for i := range l.members {
 		m := &l.members[i]
-		if i == l.leader || !m.Present || m.slow != "" || f.near(l, i) <= 0.5 || l.near(i, l.leader) {
+		if i == l.leader || !m.mayLead() || f.near(l, i) <= 0.5 || l.near(i, l.leader) {
 			continue
 		}
 		if best < 0 || l.way(i) < l.way(best)*nearlyBest ||

@@ -66,7 +66,7 @@ func (r *Replica) Switch(ctx context.Context, s protocol.Seal) error {
 
 // readView shows a rule of package member what the member knows of itself.
 func (r *Replica) readView(rule func(*cluster.MemberView)) {
-	v := cluster.MemberView{Now: r.now(), Applied: r.apply.known}
+	v := cluster.MemberView{Now: r.now(), Applied: r.apply.known, Drained: r.drained()}
 	for _, l := range r.all() {
 		v.Instances = append(v.Instances, l.status.Load())
 	}

@@ -34,7 +34,7 @@ func FitView(v *MemberView, self protocol.MemberID, reports *fit.Heard, span tim
 		}
 		if config.Voter(m.ID) {
 			w.Members = append(w.Members, fit.Member{ID: m.ID, Name: m.Name, Zone: m.Zone,
-				Present: m.ID == self || ok && v.keepsUp(m.ID)})
+				Present: m.ID == self || ok && v.keepsUp(m.ID), Drained: slices.Contains(v.Drained, m.ID)})
 		}
 	}
 	return w

@@ -20,6 +20,8 @@ type MemberView struct {
 	Up func(protocol.MemberID) bool
 	// Version says what the link to another member shows of its version; nil: that is not known.
 	Version func(protocol.MemberID) Version
+	// Drained are the other members that are drained.
+	Drained []protocol.MemberID
 }
 
 // Lead says who leads the global log, as this member knows it.
