@@ -59,6 +59,9 @@ const (
 	MutantNumberedAgain     mutant.Name = "seal-numbered-again"
 	MutantSealsForget       mutant.Name = "seal-forgets-sessions"
 	MutantSealUnanswered    mutant.Name = "seal-unanswered"
+	MutantDrainUnheeded     mutant.Name = "drain-unheeded"
+	MutantDrainOnce         mutant.Name = "drain-announced-once"
+	MutantDrainToDrained    mutant.Name = "drain-to-drained"
 )
 
 // The mutants that scripts find (lifecycle/testdata/verdict): no member proposes a seal that only the verdict refuses.
@@ -175,5 +178,11 @@ var Mutants = [...]mutant.Info{
 		Does: "behind a seal no one knows which proposals took effect before it"},
 	{Name: MutantSealUnanswered, Where: "Hosted",
 		Does: "a member that is behind a seal gets no answer from others, and asks for none"},
+	{Name: MutantDrainUnheeded, Where: "Hosted",
+		Does: "an instance is handed over to the member that is preferred, although that one is drained", In: inNiagara},
+	{Name: MutantDrainOnce, Where: "DrainNotice",
+		Does: "a drained member announces it once, so others forget it", In: inNiagara},
+	{Name: MutantDrainToDrained, Where: "StopHandover", Does: "a drained member hands over to another drained one",
+		In: mutant.Cluster{Nodes: 5}},
 	{Name: MutantOfferEarly, Where: "StateExchange", Does: "instances are offered a snapshot before it is on the disk"},
 }

@@ -15,7 +15,7 @@ type OperationConfig struct {
 	Leaders             protocol.Leaders
 	// Grows reports whether others can join the one instance of a log under a profile; nil: they cannot.
 	Grows  func(*protocol.Profile) bool
-	Mutant mutant.Name // operation-unconfirmed
+	Mutant mutant.Name // operation-unconfirmed, drain-to-drained
 }
 
 // InstanceInput is an input for an instance.

@@ -2,11 +2,8 @@ package replica
 
 import (
 	"context"
-	"slices"
 	"sync"
-	"time"
 
-	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/protocol"
 )
@@ -55,16 +52,13 @@ func (r *Replica) drained() []protocol.MemberID {
 func (r *Replica) drain(ctx context.Context) {
 	pause := r.pauses()
 	defer pause.Stop()
-	var leaving instance.StopHandover
-	r.readView(func(*cluster.MemberView) { leaving.Config = r.operations.Config })
-	for announced := time.Duration(0); ctx.Err() == nil; _ = r.pause(ctx, pause) {
-		if now := r.now(); announced == 0 || now-announced >= r.tuning().Election {
-			announced = now
+	leaving := instance.StopHandover{Drains: true}
+	for notice := (instance.DrainNotice{}); ctx.Err() == nil; _ = r.pause(ctx, pause) {
+		if notice.Due(r.now(), r.tuning().Election) {
 			r.announceDrain(true)
 		}
 		up, _ := r.linked()
-		drained := r.drained()
-		r.giveUp(&leaving, func(id protocol.MemberID) bool { return up(id) && !slices.Contains(drained, id) })
+		r.giveUp(&leaving, up)
 	}
 	r.announceDrain(false)
 }

@@ -203,7 +203,6 @@ func (r *Replica) HandOver(ctx context.Context) {
 	pause := r.pauses()
 	defer pause.Stop()
 	var leaving instance.StopHandover
-	r.readView(func(*cluster.MemberView) { leaving.Config = r.operations.Config })
 	for done := ctx.Err() != nil; !done; done = done || r.pause(ctx, pause) != nil {
 		up, _ := r.linked()
 		done = r.giveUp(&leaving, up)
@@ -211,10 +210,13 @@ func (r *Replica) HandOver(ctx context.Context) {
 }
 
 // giveUp begins to hand over all that this member leads to members for which up is true. left: none of them could lead
-// any of it.
+// any of it, or only drained ones while this member is drained too.
 func (r *Replica) giveUp(leaving *instance.StopHandover, up func(protocol.MemberID) bool) (left bool) {
 	var gives []member.InstanceInput
-	r.readView(func(v *cluster.MemberView) { gives, left = leaving.Next(v.Now, v.Instances, up) })
+	r.readView(func(v *cluster.MemberView) {
+		leaving.Config = r.operations.Config // operators may have changed it since the last time
+		gives, left = leaving.Next(v.Now, v.Instances, up, v.Drained)
+	})
 	for _, g := range gives {
 		r.log.Info("leadership is handed over", "instance", g.Instance)
 	}

@@ -22,6 +22,7 @@ var demands = []demand{
 	{"members apply the last writes", demandSameState},
 	{"one client alone is served without delay", demandPace},
 	{"many clients are served without delay", demandBusyPace},
+	{"drained members lead nothing", demandDrained},
 	{"files of released bodies are deleted", awaitTidy},
 	{"members apply what clients gave up", demandSameState}, // it may have been accepted meanwhile
 	{"all have the same state, and no acknowledged write is lost", demandVerdict},

@@ -24,7 +24,7 @@
 //   - run.go (the two phases), campaign.go (many runs), mutants.go (search for mutants).
 //   - calm.go (faults end), demands.go (the demands of the second phase), and each demand: repairs.go,
 //     progress.go, mergedemand.go, departures.go, samestate.go, pace.go (one client alone, without failures),
-//     busy.go (many clients), files.go (sizes of files).
+//     busy.go (many clients), draindemand.go, files.go (sizes of files).
 //   - scenario_test.go (scripts of scenarios, and those of Raft), coded_test.go,
 //     coded_change_test.go, lostbodies_test.go, weave_test.go, lag_test.go, lost_test.go, rot_test.go, sick_test.go
 //     (other scenarios), run_test.go, mutants_test.go (campaigns), network_test.go (delays of messages).

@@ -80,6 +80,7 @@ var hints = map[string]uint64{
 	"seal-forgets-sessions": 5, "seal-unanswered": 13,
 	"fit-any-version": 115, "fit-forgets": 45, "fit-hasty": 6, "fit-member-missing": 18,
 	"seal-number-again": 8, "seal-lanes-open": 19,
+	"drain-unheeded": 5, "drain-announced-once": 5, "drain-to-drained": 11,
 }
 
 // seldom is the first hint that makes a mutant a rare one. Only campaign mutants searches for rare mutants.

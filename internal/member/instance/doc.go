@@ -9,7 +9,7 @@
 //   - weaver.go: when merged instances skip rounds for each other, and which one takes the next batch.
 //   - keep.go: how much log is kept for members that catch up.
 //   - leaders.go, leaving.go, drained.go, followconfig.go: who should lead an instance; to whom a member hands over
-//     before it stops; members that are to lead nothing; memberships that follow the first instance's.
+//     before it stops; drained members, which are to lead nothing; memberships that follow the first instance's.
 //   - missing.go, departure.go: an instance without a leader; a member that was removed. hosted_seal.go: an instance
 //     that a seal ends.
 //   - unreadable.go, upgrades.go: entries that a leader cannot read; bodies on their way to the disk.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -44,4 +46,21 @@ func (d *Drained) Now(now time.Duration) (ids []protocol.MemberID) {
 		}
 	}
 	return ids
+}
+
+// DrainNotice decides when a drained member announces to the others that it is drained: once in an election timeout. It
+// is a pure rule; not safe for concurrent use.
+type DrainNotice struct {
+	Mutant mutant.Name // drain-announced-once
+	at     time.Duration
+	sent   bool
+}
+
+// Due reports whether the member announces it now.
+func (n *DrainNotice) Due(now, election time.Duration) bool {
+	if n.sent && (now-n.at < election || n.Mutant == member.MutantDrainOnce) {
+		return false
+	}
+	n.at, n.sent = now, true
+	return true
 }

@@ -21,3 +21,12 @@ func TestADrainIsAnnouncedRepeatedly(t *testing.T) {
 	d.Note(5*time.Second, time.Second, 3, false)
 	require.Equal(t, []protocol.MemberID{2}, d.Now(5*time.Second), "member 2 has not repeated it")
 }
+
+// TestADrainIsAnnouncedOnceInAnElectionTimeout: others know it for six of them.
+func TestADrainIsAnnouncedOnceInAnElectionTimeout(t *testing.T) {
+	var n DrainNotice
+	require.True(t, n.Due(0, time.Second), "at once, at whatever time")
+	require.False(t, n.Due(time.Second-1, time.Second))
+	require.True(t, n.Due(time.Second, time.Second))
+	require.False(t, n.Due(time.Second, time.Second))
+}

@@ -52,7 +52,7 @@ func TestSuccessor(t *testing.T) {
 		return member.InstanceInput{Instance: instance, Input: protocol.Transfer{To: to}}
 	}
 	next := func(now time.Duration, instances ...*protocol.Status) (gives []member.InstanceInput, left bool) {
-		return l.Next(now, instances, all)
+		return l.Next(now, instances, all, nil)
 	}
 	gives, left := next(0, status(1), second)
 	require.False(t, left)
@@ -74,7 +74,37 @@ func TestSuccessor(t *testing.T) {
 	gives, left = next(4*time.Second, fixed)
 	require.False(t, left, "others would wait for it")
 	require.Equal(t, []member.InstanceInput{{Instance: 1, Input: protocol.Stopping{}}}, gives)
-	gives, left = l.Next(5*time.Second, []*protocol.Status{fixed}, func(protocol.MemberID) bool { return false })
+	gives, left = l.Next(5*time.Second, []*protocol.Status{fixed}, func(protocol.MemberID) bool { return false }, nil)
 	require.True(t, left, "nobody is there who could lead")
 	require.Empty(t, gives)
+}
+
+// TestADrainedMemberIsHandedNothing: it gets an instance only if it alone could lead it, and the present leader stops.
+func TestADrainedMemberIsHandedNothing(t *testing.T) {
+	st := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, First: 1, Last: 100,
+		Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}},
+		Peers:  []protocol.PeerStatus{{ID: 2, Match: 90, Active: true}, {ID: 3, Match: 99, Active: true}}}
+	for _, c := range []struct {
+		name    string
+		drains  bool
+		drained []protocol.MemberID
+		to      protocol.MemberID // 0: it is handed to no one
+	}{
+		{"none", true, nil, 3},
+		{"the most advanced", true, []protocol.MemberID{3}, 2},
+		{"all, and it stays", true, []protocol.MemberID{2, 3}, 0},
+		{"all, and it stops", false, []protocol.MemberID{2, 3}, 3},
+		{"one, and it stops", false, []protocol.MemberID{3}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := StopHandover{Config: member.OperationConfig{Heartbeat: time.Second}, Drains: c.drains}
+			gives, left := l.Next(0, []*protocol.Status{st}, func(protocol.MemberID) bool { return true }, c.drained)
+			require.Equal(t, c.to == 0, left)
+			if c.to == 0 {
+				require.Empty(t, gives)
+				return
+			}
+			require.Equal(t, []member.InstanceInput{{Instance: 1, Input: protocol.Transfer{To: c.to}}}, gives)
+		})
+	}
 }

@@ -20,8 +20,9 @@ type HostedConfig struct {
 	// Closed: a seal has ended the instance, see [Hosted.Close]. Stands: the instance begins behind a seal, and this
 	// member is to be its first leader.
 	Closed, Stands bool
-	KeepLogBytes   int64       // of log that is kept for members that catch up
-	Mutant         mutant.Name // old-clock, keep-nothing, weave-give-up-early, weave-cut-committed, weave-depart-any
+	KeepLogBytes   int64 // of log that is kept for members that catch up
+	// Mutant is old-clock, keep-nothing, weave-give-up-early, weave-cut-committed, weave-depart-any, drain-unheeded.
+	Mutant mutant.Name
 }
 
 // Hosted is one instance as its member runs it: the core with its [Instance], and everything that is decided around

@@ -89,7 +89,7 @@ func (h *Hosted) tend() {
 	}
 	leader, timeout := siblings.Status(0).Leader, 2*h.cfg.Election
 	preferred := h.cfg.Leaders.Preferred(st.Config.Turns(), turn, leader)
-	if slices.Contains(h.happened.Drained, preferred) {
+	if slices.Contains(h.happened.Drained, preferred) && h.cfg.Mutant != member.MutantDrainUnheeded {
 		preferred = 0
 	}
 	to := preferred

@@ -43,18 +43,32 @@ func leads(st *protocol.Status, up func(protocol.MemberID) bool) bool {
 		slices.ContainsFunc(st.Config.Voters(), func(id protocol.MemberID) bool { return id != st.Self && up(id) })
 }
 
-// StopHandover hands over all that a member leads, before it stops. Where one member is to lead
+// StopHandover hands over all that a member leads, before it stops or while it is drained. Where one member is to lead
 // all instances, they go to the same one. Where who leads follows from the log, the member tells the instance that it
 // stops, and waits for an epoch in which it does not lead. It is a pure rule; not safe for concurrent use.
 type StopHandover struct {
 	Config member.OperationConfig
+	// Drains: the member is drained and does not stop, so it keeps what only other drained members could lead.
+	Drains bool
 	asked  map[protocol.InstanceID]time.Duration
 }
 
 // Next lists what to hand over now. left reports that there is nothing any more to wait for: no one else could lead
 // what is still led here. If an instance is not handed over it is tried again. instances are the active ones on this
-// member.
-func (l *StopHandover) Next(now time.Duration, instances []*protocol.Status,
+// member. Members that are drained get an instance only if no other one could lead it, and this member stops.
+func (l *StopHandover) Next(now time.Duration, instances []*protocol.Status, up func(protocol.MemberID) bool,
+	drained []protocol.MemberID) (gives []member.InstanceInput, left bool) {
+	gives, left = l.next(now, instances, func(id protocol.MemberID) bool {
+		return up(id) && (!slices.Contains(drained, id) || l.Config.Mutant == member.MutantDrainToDrained)
+	})
+	if left && !l.Drains && len(drained) > 0 {
+		return l.next(now, instances, up)
+	}
+	return gives, left
+}
+
+// next is Next if the members for which up is false must not lead.
+func (l *StopHandover) next(now time.Duration, instances []*protocol.Status,
 	up func(protocol.MemberID) bool) (gives []member.InstanceInput, left bool) {
 	if l.asked == nil {
 		l.asked = map[protocol.InstanceID]time.Duration{}

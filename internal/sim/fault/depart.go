@@ -30,7 +30,7 @@ func LeaveFor(w *World, m *node.Member, back time.Duration) {
 	up := func(id protocol.MemberID) bool { return w.Member(id).Up && !w.Net.Link(m.ID, id).Cut }
 	var step func()
 	step = func() {
-		gives, left := leaving.Next(m.Clock(), m.Statuses(), up)
+		gives, left := leaving.Next(m.Clock(), m.Statuses(), up, m.Drained())
 		if left || w.Now() >= limit {
 			w.Tracef("%s stops, as it was told", m.ID)
 			if w.From(node.WriterPauses).Yes(0.5) {

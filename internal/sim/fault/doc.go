@@ -14,8 +14,8 @@
 //   - Faults, a file each. Processes: crash.go, pause.go, clock.go, away.go, lag.go. Links: partition.go, burst.go,
 //     narrow.go, late.go, hubs.go, hold.go, promise.go. Disks: slowdisk.go, full.go, ioerror.go, lost.go, hotcopy.go.
 //     Damage: bodyfaults.go, rot.go, sick.go. Operators: transfer.go, change.go, instancecount.go, tune.go with
-//     knobs.go and leasetune.go, switch.go, target.go, fitting.go, moved.go, straggle.go, upgrade.go. Invalid
-//     proposals: garble.go.
+//     knobs.go and leasetune.go, switch.go, target.go, fitting.go, moved.go, straggle.go, upgrade.go, drain.go.
+//     Invalid proposals: garble.go.
 //   - Other events: birth.go (clusters with an initial state), apart.go (members that were founded apart),
 //     namesakes.go (clusters of the same members), smallworld.go (the other cluster of these two), astray.go (state
 //     machines of other logs), otherflags.go (flags of other protocols), depart.go (members that leave).

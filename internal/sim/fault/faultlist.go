@@ -43,6 +43,7 @@ var Faults = []*Fault{
 	faultSwitch,
 	faultFit,
 	faultUpgrade,
+	faultDrain,
 }
 
 func init() {

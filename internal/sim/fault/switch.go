@@ -55,6 +55,8 @@ func Unbroken(mutant string) string {
 		return noFitMutant
 	case strings.Contains(mutant, switchMutants):
 		return noSwitchMutant
+	case strings.HasPrefix(mutant, drainMutants):
+		return noDrainMutant
 	}
 	return ""
 }

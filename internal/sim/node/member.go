@@ -125,6 +125,7 @@ type Running struct {
 	Body     bodyWork
 	session  protocol.Session
 
+	draining   draining
 	who        protocol.Who
 	Handshakes cluster.Handshakes
 	silent     bool // a member without a log: it does not take part yet

@@ -202,6 +202,7 @@ func (s *MemberInstance) look() *instance.Happened {
 	if s.tick {
 		h.Random = m.Env.Rand.Uint64()
 		h.At, h.Configs = m.Progress.At()
+		h.Drained = m.Drained()
 		if s == m.InForce[0] {
 			h.Expired = m.Proposals.Expired(m.Clock(), m.Own.GiveUp)
 			if h.Named = s.Hosted.NamesDue(); h.Named {

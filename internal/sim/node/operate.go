@@ -27,7 +27,8 @@ var errDeserted = errors.New("the member that was asked is not the leader any mo
 
 // view returns the member's view of itself.
 func (m *Member) view() *cluster.MemberView {
-	return &cluster.MemberView{Now: m.Clock(), Instances: m.Statuses(), Applied: m.Progress, Version: m.version}
+	return &cluster.MemberView{Now: m.Clock(), Instances: m.Statuses(), Applied: m.Progress, Version: m.version,
+		Drained: m.Drained()}
 }
 
 // version is what is known of another member's version: all know profiles, and seals. In production links show it, and

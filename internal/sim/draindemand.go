@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/fault"
+	"github.com/braidlog/braid/internal/sim/node"
+)
+
+// drainsAtEnd draws which members are drained at the end. judgedDrains counts the runs that end with it.
+var (
+	drainsAtEnd  = draw.New("drains at the end")
+	judgedDrains = count.New("judged_drains", "times that drained members were to lead nothing")
+)
+
+// drainShare is the share of runs at whose end members are drained.
+const drainShare = 0.1
+
+// demandDrained drains some members, but not all voters, one after the other, while no member fails. Each must soon
+// lead nothing, and then lead nothing again. Members that lead by the log, as with ISS, lead again when their ban has
+// ended: they are not judged.
+func demandDrained(w *fault.World, alive []*node.Member) {
+	d, seeks := w.From(drainsAtEnd), w.Set.SeeksDrain()
+	if w.Broken != nil || w.Set.Mutant != "" && !seeks || !w.Set.Protocol.Serves() || !isComplete(w, alive) ||
+		!seeks && !d.Yes(drainShare) {
+		return
+	}
+	config := fault.Serving(w, alive)[0].Applier.Config()
+	voters := config.Voters()
+	if len(voters) < 2 {
+		return
+	}
+	var drained []*node.Member
+	for _, i := range d.Rand.Perm(len(voters))[:1+d.Below(len(voters)-1)] {
+		drained = append(drained, w.Member(voters[i]))
+	}
+	w.Count(judgedDrains)
+	w.Tracef("CALM: drained are %s", ids(drained))
+	j := &drainJudge{w: w, lives: livesBegun(w)}
+	for i, m := range drained {
+		if j.over() {
+			return
+		}
+		m.Drain(true)
+		if !j.quiet(drained[:i], settleTime(w), func() bool { return !m.LeadsByElection() }) {
+			w.Violate(m.ID, fmt.Errorf("still leads %s after it was drained:%s", settleTime(w), describeMembers(w, alive)))
+		}
+		j.quiet(drained[:i], 2*w.Set.Election, never) // the announcement arrives, and a successor is elected
+	}
+	j.quiet(drained, drainedFor*w.Set.Election, never)
+	for _, m := range drained {
+		if m.Up {
+			m.Drain(false)
+		}
+	}
+}
+
+// drainedFor is the time for which drained members must lead nothing, in election timeouts. In it others would forget
+// one announcement, and hand over to a member that they prefer.
+const drainedFor = 14
+
+func never() bool { return false }
+
+// drainJudge judges drained members until a member starts or stops, because it noticed an earlier failure only now.
+type drainJudge struct {
+	w     *fault.World
+	lives int // livesBegun when it began
+}
+
+// quiet lets time pass until done, or until the limit, and demands that drained members lead nothing. It reports
+// whether done was reached, or nothing is judged any more.
+func (j *drainJudge) quiet(drained []*node.Member, limit time.Duration, done func() bool) bool {
+	w := j.w
+	leads := func() bool { return slices.ContainsFunc(drained, (*node.Member).LeadsByElection) }
+	ended := w.RunUntil(w.Now()+limit, func() bool { return j.over() || leads() || done() })
+	if !j.over() && leads() {
+		w.Violate(0, fmt.Errorf("one of the drained members %s leads:%s", ids(drained), describeMembers(w, drained)))
+	}
+	return ended || j.over()
+}
+
+// over reports whether nothing is judged any more.
+func (j *drainJudge) over() bool { return livesBegun(j.w) != j.lives || j.w.Broken != nil }
