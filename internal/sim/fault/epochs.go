@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Settings of a protocol with epochs: the length of epochs, the policy for leaders, and the behavior of idle leaders.
@@ -47,17 +48,26 @@ func someEpochs(d draw.Chance) protocol.EpochSettings {
 	}
 }
 
+// Bans reports whether leaders follow from the log, and members that others suspect, or that stop, do not lead.
+func Bans(w *World) bool {
+	return w.Court.First.Core.Judged.ManyLead && epochs.Setting.In(ownNow(w)).Policy != epochs.Simple.String()
+}
+
+// ownNow returns the protocol's settings under the last decided profile.
+func ownNow(w *World) setting.Values {
+	if p := &w.Court.First.Last().Profile; p.Core != "" {
+		return p.Values
+	}
+	return w.Set.Core.Own
+}
+
 // EpochTime is the maximal time until the slot of a proposal is reached: two epochs may have to be decided first,
 // slot after slot, each within the time piece.
 func EpochTime(w *World, piece time.Duration) time.Duration {
-	own := w.Set.Core.Own
-	if p := &w.Court.First.Last().Profile; p.Core != "" {
-		own = p.Values
-	}
 	if !w.Court.First.Core.Judged.ManyLead {
 		return 0
 	}
-	return time.Duration(2*len(w.Members)*epochs.Setting.In(own).MinSlots) * piece
+	return time.Duration(2*len(w.Members)*epochs.Setting.In(ownNow(w)).MinSlots) * piece
 }
 
 func (s *Settings) describeEpochs() string {

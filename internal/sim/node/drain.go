@@ -72,6 +72,15 @@ func (m *Member) announceDrain(drained bool) {
 	}
 }
 
+// LeadsSegment reports whether the member leads a segment of an epoch under way.
+func (r *Running) LeadsSegment() bool {
+	return slices.ContainsFunc(r.Statuses(), func(st *protocol.Status) bool {
+		return st.Epoch != nil && slices.ContainsFunc(st.Epoch.Segments, func(s protocol.SegmentStatus) bool {
+			return s.Leader == st.Self
+		})
+	})
+}
+
 // LeadsByElection reports whether the member leads an instance whose leader does not follow from the log.
 func (r *Running) LeadsByElection() bool {
 	return slices.ContainsFunc(r.Statuses(), func(st *protocol.Status) bool {
