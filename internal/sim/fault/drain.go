@@ -41,18 +41,20 @@ func (s *Settings) drawDrains(d draw.Chance) {
 	}
 }
 
-// drainMember drains a member for a while, or until it stops.
+// drainMember drains a member for a while, or until it stops. A member that is paused learns of it later.
 func drainMember(w *World, m *node.Member) {
-	if m.Drains() {
-		return
-	}
-	w.Count(drains)
-	w.Tracef("FAULT %s is drained", m.ID)
-	m.Drain(true)
-	m.Later(w.From(drainsInRun).Duration(w.Set.Election, 20*w.Set.Election), func() {
-		if !w.Calm {
-			w.Tracef("%s may lead again", m.ID)
-			m.Drain(false)
+	m.WhenAwake(func() {
+		if w.Calm || m.Drains() {
+			return
 		}
+		w.Count(drains)
+		w.Tracef("FAULT %s is drained", m.ID)
+		m.Drain(true)
+		m.Later(w.From(drainsInRun).Duration(w.Set.Election, 20*w.Set.Election), func() {
+			if !w.Calm {
+				w.Tracef("%s may lead again", m.ID)
+				m.Drain(false)
+			}
+		})
 	})
 }
