@@ -45,8 +45,11 @@ func (f *fitting) fulfil(wish *fit.Wish) {
 	}
 	u.fitted = &judge.Fitted{Fitter: f.number, By: m.ID, On: m.Applier.Config().Profile.Version, Clock: m.Clock(),
 		At: w.Now(), TakesBack: wish.TakesBack, Restores: wish.Restores}
-	if !does.Nothing() {
-		u.fitted.To = shapeOf(&does)
+	config, at := m.Applier.Config(), m.Applier.Cursor()
+	now := u.set.Choice.At(&config.Profile, len(at.Points))
+	// A change to the shape that there is only removes settings of one that was interrupted between its operations.
+	if to := shapeOf(&does.To, does.Instances); !does.Nothing() && to != shapeOf(&now, len(at.Points)) {
+		u.fitted.To = to
 	}
 	w.Tracef("%s   carries out the wish of profile %d: %s %v, led by %s", m.ID, wish.Version, wish.Protocol,
 		wish.Settings, wish.Leader)
@@ -55,11 +58,11 @@ func (f *fitting) fulfil(wish *fit.Wish) {
 	u.plan()
 }
 
-// shapeOf names what a switch leads to, so that equal ones have equal names.
-func shapeOf(s *registry.Switching) string {
-	v := s.To.Values
-	shape := fmt.Sprintf("%s of %d, %s %d", s.To.Name, s.Instances, s.To.Placement, common.CodeK.In(v))
-	if s.Instances > 1 {
+// shapeOf names a choice with a number of instances, so that equal ones have equal names.
+func shapeOf(c *registry.Choice, instances int) string {
+	v := c.Values
+	shape := fmt.Sprintf("%s of %d, %s %d", c.Name, instances, c.Placement, common.CodeK.In(v))
+	if instances > 1 {
 		shape += ", " + string(common.Leaders.In(v))
 	}
 	return shape
