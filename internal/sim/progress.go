@@ -68,7 +68,10 @@ func settleTime(w *fault.World) time.Duration {
 func waitsToVote(w *fault.World, alive []*node.Member) bool {
 	for _, m := range fault.Serving(w, alive) {
 		for _, c := range m.Applier.Configs() {
-			if slices.ContainsFunc(c.Members, func(x protocol.Member) bool { return x.Joining && w.Member(x.ID).Up && !w.Member(x.ID).Owes() }) {
+			if slices.ContainsFunc(c.Members, func(x protocol.Member) bool {
+				o := w.Member(x.ID)
+				return x.Joining && o.Up && !o.Owes() && w.MayPromote(alive, &c, x.ID)
+			}) {
 				return true
 			}
 		}

@@ -43,20 +43,33 @@ func (w *World) Decisive(members []*node.Member) bool {
 	if len(members) < w.Set.decides() || !Recoverable(w, members) {
 		return false
 	}
-	lives := func(id uint64) bool {
-		return slices.ContainsFunc(members, func(m *node.Member) bool { return uint64(m.ID) == id })
-	}
 	for _, c := range w.Court.All {
 		voters := slices.Concat(c.Ledger.Configurations(), w.yetToFollow(c), w.proposed(c))
-		for _, quorums := range append(w.Set.possibleQuorums(), c.Ledger.Quorums) {
-			if slices.ContainsFunc(voters, func(v *check.Voters) bool {
-				return !quorums.Reads(v, lives) || !quorums.Writes(v, lives)
-			}) {
-				return false
-			}
+		if !w.decide(members, c, voters) {
+			return false
 		}
 	}
 	return true
+}
+
+// decide reports whether the members can elect and decide an instance with each of these sets of voters.
+func (w *World) decide(members []*node.Member, c *judge.Instance, voters []*check.Voters) bool {
+	lives := func(id uint64) bool {
+		return slices.ContainsFunc(members, func(m *node.Member) bool { return uint64(m.ID) == id })
+	}
+	return !slices.ContainsFunc(append(w.Set.possibleQuorums(), c.Ledger.Quorums), func(quorums check.Quorums) bool {
+		return slices.ContainsFunc(voters, func(v *check.Voters) bool {
+			return !quorums.Reads(v, lives) || !quorums.Writes(v, lives)
+		})
+	})
+}
+
+// MayPromote reports whether the members can elect and decide once a joining member is a voter. If not, a leader does
+// not make it one: where quorums are those of a grid, one voter more may need others that are down.
+func (w *World) MayPromote(members []*node.Member, config *protocol.Config, id protocol.MemberID) bool {
+	next, reason := config.Changed([]protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}}})
+	return reason == protocol.ReasonNone &&
+		w.decide(members, w.Court.First, []*check.Voters{judge.VotersOf(&next)})
 }
 
 // proposed returns the voters of configurations that are in no log yet: those that members propose, or are about to
