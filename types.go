@@ -244,7 +244,7 @@ const MaxTokens = protocol.MaxTokens
 //	Token Token // names the command, for what is to happen after it
 type Accepted = intake.Accepted
 
-// InstanceStatus is the member's view of an instance of the log; see protocol.Status for its fields.
+// InstanceStatus is the member's view of an instance of the log; see protocol.Status for its fields, and for Led.
 type InstanceStatus = protocol.Status
 
 // LanesStatus is the member's view of lanes, on which followers of protocol "lcr" replicate commands that the leader

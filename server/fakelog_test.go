@@ -354,7 +354,7 @@ func (l *fakeLog) Status() braid.Status {
 	first := &st.Instances[0]
 	st.Lead = braid.Lead{Instance: first.Instance, Leader: first.Leader, Term: first.Term, Open: true}
 	for i := range st.Instances {
-		st.Lead.Open = st.Lead.Open && st.Instances[i].Leader != 0
+		st.Lead.Open = st.Lead.Open && st.Instances[i].Led()
 	}
 	return st
 }

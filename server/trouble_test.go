@@ -63,10 +63,9 @@ func TestTheMetricOfAlarmsHasThoseThatAreRaised(t *testing.T) {
 	require.Empty(t, now())
 }
 
-// TestTheSurvivorOfAMajorityHasNoLeader: without a majority no leader is known. ISS is not tried: there the log
-// determines the leaders, so each member knows them.
+// TestTheSurvivorOfAMajorityHasNoLeader: with each protocol, also where the log determines who leads.
 func TestTheSurvivorOfAMajorityHasNoLeader(t *testing.T) {
-	for _, protocol := range []string{"raft", "multi-paxos"} {
+	for _, protocol := range []string{"raft", "multi-paxos", "iss"} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			c := startReal(t, 3, func(c *Config) { c.Node.Protocol = braid.Named(protocol) })

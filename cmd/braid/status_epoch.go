@@ -64,6 +64,8 @@ func share(part, whole uint64) string {
 
 func epochState(e *status.Epoch) string {
 	switch {
+	case e.Alone:
+		return "too few members are up"
 	case e.Unsettled:
 		return "a change of members waits for the next epoch"
 	case e.Ending:

@@ -182,6 +182,7 @@ func TestStatusOfEpochs(t *testing.T) {
 		"m1 7 100 to 117 m3 until 74 m1 103, m2 110 (ballot 2 of m3) 33% of 99 ends",
 		"m2 8 118 to 149 - m1 117 0% of 1 under way",
 		"m3 8 118 to 149 m2, m3 - - a change of members waits for the next epoch",
+		"m1 9 150 to 181 - - - too few members are up",
 	}, table(t, "SEGMENTS",
 		member("1", status.Epoch{Number: 7, First: 100, Last: 117, Ending: true, Segments: segments, Banned: []string{"3"},
 			BannedUntil: []uint64{74}, Slots: 99, Skipped: 33}),
@@ -189,6 +190,7 @@ func TestStatusOfEpochs(t *testing.T) {
 			Slots: 1}),
 		member("3", status.Epoch{Number: 8, First: 118, Last: 149, Ending: true, Unsettled: true,
 			Banned: []string{"2", "3"}}),
+		member("1", status.Epoch{Number: 9, First: 150, Last: 181, Alone: true}),
 		status.Member{Name: "raft", ID: "6", Ready: true}))
 	require.Empty(t, table(t, "SEGMENTS", status.Member{Name: "raft", ID: "6", Ready: true}))
 }

@@ -10,7 +10,8 @@ type Lead struct {
 	Leader   protocol.MemberID // 0: none is known
 	// Term is the one in which it leads. Two members never lead in the same term.
 	Term protocol.Term
-	// Open: every instance has a leader. While one has none, no new entry gets a place in the global log.
+	// Open: every instance is led, see protocol.Status.Led. While one is not, no new entry gets a place in the global
+	// log.
 	Open bool
 }
 
@@ -24,7 +25,7 @@ func (c *Cursor) Lead(instances []*protocol.Status) Lead {
 	first := instances[0]
 	lead := Lead{Instance: first.Instance, Leader: first.Leader, Term: first.Term, Open: true}
 	for _, st := range instances {
-		lead.Open = lead.Open && st.Leader != 0
+		lead.Open = lead.Open && st.Led()
 	}
 	return lead
 }

@@ -140,9 +140,11 @@ type Epoch struct {
 	Last   uint64 `json:"last_index"`
 	Ending bool   `json:"ending,omitempty"` // leaders fill their slots
 	// Unsettled: a membership change waits for the next epoch.
-	Unsettled bool      `json:"unsettled,omitempty"`
-	Segments  []Segment `json:"segments"`
-	Banned    []string  `json:"banned,omitempty"` // voters that do not lead
+	Unsettled bool `json:"unsettled,omitempty"`
+	// Alone: too few members were heard lately to decide anything.
+	Alone    bool      `json:"alone,omitempty"`
+	Segments []Segment `json:"segments"`
+	Banned   []string  `json:"banned,omitempty"` // voters that do not lead
 	// BannedUntil is, for each of these, the epoch in which it leads again, if no one is suspected before; 0: it is not
 	// banned.
 	BannedUntil []uint64 `json:"banned_until,omitempty"`

@@ -45,6 +45,8 @@ type members struct {
 	// heartbeatAt is when this member sends its next heartbeat, and endAtHeartbeat where the log ended at the last one.
 	heartbeatAt    time.Duration
 	endAtHeartbeat protocol.Index
+	// tooFew: at that heartbeat no quorum that decides was active.
+	tooFew bool
 }
 
 // updateMembers updates the other members to the epoch and the last configuration. Members that left are sent
@@ -222,6 +224,9 @@ func (s *ISS) runHeartbeat() {
 		return
 	}
 	s.heartbeatAt = s.now + s.cfg.Heartbeat
+	if tooFew := s.epoch != nil && !s.quorate(); tooFew != s.tooFew {
+		s.tooFew, s.out.Changed = tooFew, true
+	}
 	s.relays.Turn++
 	s.removeDeparted()
 	s.learnPending() // drops what has been learned otherwise

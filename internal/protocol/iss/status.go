@@ -19,8 +19,8 @@ func (s *ISS) epochStatus() *protocol.EpochStatus {
 	}
 	st := &protocol.EpochStatus{
 		Number: s.epoch.Number, First: s.epoch.First, Last: s.epoch.Last, Ending: s.ending,
-		Unsettled: s.settled() < s.log.Last(),
-		Slots:     s.counter.slots, Skipped: s.counter.skipped,
+		Unsettled: s.settled() < s.log.Last(), Alone: s.tooFew,
+		Slots: s.counter.slots, Skipped: s.counter.skipped,
 	}
 	for _, b := range s.parts {
 		st.Segments = append(st.Segments, b.status())

@@ -22,7 +22,7 @@ var (
 		count.Staged)
 	linksRefusedByFormat = count.New("links_refused_between_versions",
 		"links refused because a member does not know the format",
-		count.Staged)
+		count.Bodiless)
 	heardOthersFirst = count.New("members_that_heard_others_first", "members that heard others first")
 )
 
