@@ -125,7 +125,8 @@ type reading struct {
 
 func (r *logRun) read() (n reading) {
 	n.completed, n.failed, n.refused = r.g.progress()
-	n.at, n.cpu, n.written, n.stats, n.ticks = time.Now(), CPUTime(), bytesWritten(r.Dir, 0), r.cluster.Stats(), readCPUTicks()
+	n.at, n.cpu, n.written = time.Now(), CPUTime(), bytesWritten(r.Dir, 0)
+	n.stats, n.ticks = r.cluster.Stats(), readCPUTicks()
 	return n
 }
 

@@ -18,7 +18,8 @@ const (
 	often    = 40  // rows of a page
 )
 
-const legend = `Time goes down. + is how long a message took from the sender to the receiver, ✗ is one that never arrives.
+const legend = "Time goes down. + is how long a message took from the sender to the receiver, " +
+	`✗ is one that never arrives.
 Members: │ up  ║ leads  ┆ pauses  (nothing) down.   ★ leader  ○ starts  ✝ down  ▼ request  ▲ answer  ● another step
 At the right are a message's fields. [2 batch×3] is entry 2 with 3 commands. "… repeated" are messages with no news.
 `
