@@ -142,7 +142,7 @@ func (r *KVResult) describeLoad() string {
 		s += fmt.Sprintf(", throttled to %s/s", number(r.ThrottlePS))
 	}
 	if r.Batch > 0 {
-		s += fmt.Sprintf(", %d puts in a message", r.Batch)
+		s += fmt.Sprintf(", messages of %d puts", r.Batch)
 	}
 	return s + fmt.Sprintf(", %s (%.3g %% writes), %s-byte values, %d keys (%s)", r.Mix, 100*r.WriteRatio, r.ValSizes,
 		r.KeySpace, r.Distribution)

@@ -22,7 +22,7 @@ func openLimit(c ClusterConfig) (Cluster, error) {
 		return nil, err
 	}
 	command := c.PendingBytes / max(1, c.Concurrency)
-	config := limit.Config{Dir: c.Dir, Listeners: listeners, TellEvery: Heartbeat, CommandBytes: command,
+	config := limit.Config{Dir: c.Dir, Listeners: listeners, CommitInterval: Heartbeat, CommandBytes: command,
 		LogBytes: max(limitLogBytes, 2*(limit.MaxBatch+int64(command)))}
 	for _, m := range c.Machines {
 		config.Apply = append(config.Apply, m.ApplyAll)

@@ -103,7 +103,7 @@ func (p *putStream) receive() {
 			}
 			return
 		}
-		if p.received = p.take(p.stream.Context(), r); p.received != nil {
+		if p.received = p.proposeAll(p.stream.Context(), r); p.received != nil {
 			return
 		}
 	}
@@ -129,8 +129,8 @@ func (p *putStream) answer(ctx context.Context) error {
 	return p.received
 }
 
-// take checks and proposes the puts of a message. It returns an error if nothing of the message has happened.
-func (p *putStream) take(ctx context.Context, r *pb.TxnRequest) error {
+// proposeAll checks and proposes the puts of a message. It returns an error if nothing of the message has happened.
+func (p *putStream) proposeAll(ctx context.Context, r *pb.TxnRequest) error {
 	puts, err := putsOf(r)
 	if err == nil {
 		err = p.s.fit(pb.KV_Put_FullMethodName, r)

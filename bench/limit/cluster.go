@@ -34,8 +34,8 @@ type Config struct {
 	// largest command together.
 	CommandBytes int
 	LogBytes     int64
-	// TellEvery is the time in which followers learn what is committed if no command follows; positive.
-	TellEvery time.Duration
+	// CommitInterval is the time in which followers learn what is committed if no command follows; positive.
+	CommitInterval time.Duration
 }
 
 // ErrClosed is the error of commands after Close, and of those that Close found without an answer: those may be in
@@ -108,7 +108,7 @@ func Open(config Config) (*Cluster, error) {
 			return nil, &BrokenError{i, err}
 		}
 	}
-	c.start(config.TellEvery)
+	c.start(config.CommitInterval)
 	return c, nil
 }
 
@@ -143,11 +143,11 @@ func (c *Cluster) add(config *Config, i int) error {
 }
 
 // start starts all goroutines.
-func (c *Cluster) start(tellEvery time.Duration) {
-	c.run(0, func() error { return c.leader.run(c.quit, tellEvery) })
+func (c *Cluster) start(interval time.Duration) {
+	c.run(0, func() error { return c.leader.run(c.quit, interval) })
 	for i, f := range c.followers {
 		conn := c.leader.followers[i]
-		c.run(0, func() error { return c.leader.hear(i+1, conn) })
+		c.run(0, func() error { return c.leader.receiveAcks(i+1, conn) })
 		c.run(i+1, func() error { return f.receive(c.quit) })
 		c.run(i+1, f.store)
 	}

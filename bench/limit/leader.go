@@ -18,7 +18,7 @@ const (
 	ackBytes = 8
 )
 
-// leader is the first member. Its run, and a hear for each follower, run concurrently.
+// leader is the first member. Its run, and a receiveAcks for each follower, run concurrently.
 type leader struct {
 	*member
 	followers []net.Conn
@@ -62,16 +62,16 @@ func (l *leader) notify() {
 	}
 }
 
-// run sends batches and writes them to the leader's own log, until quit is closed. Every tellEvery it sends a batch
+// run sends batches and writes them to the leader's own log, until quit is closed. Every interval it sends a batch
 // without commands, so that the followers learn what is committed.
-func (l *leader) run(quit <-chan struct{}, tellEvery time.Duration) error {
-	tick := time.NewTicker(tellEvery)
+func (l *leader) run(quit <-chan struct{}, interval time.Duration) error {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-l.wake:
 		case <-tick.C:
-			if err := l.send(l.tidings()); err != nil {
+			if err := l.send(l.heartbeat()); err != nil {
 				return err
 			}
 		case <-quit:
@@ -85,8 +85,8 @@ func (l *leader) run(quit <-chan struct{}, tellEvery time.Duration) error {
 	}
 }
 
-// tidings returns a batch without commands.
-func (l *leader) tidings() *batch {
+// heartbeat returns a batch without commands, with which followers learn what is committed.
+func (l *leader) heartbeat() *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := newBatch()
@@ -138,8 +138,8 @@ func (l *leader) send(b *batch) error {
 	return nil
 }
 
-// hear reads the acknowledgements of a follower until its connection ends.
-func (l *leader) hear(follower int, conn net.Conn) error {
+// receiveAcks reads the acknowledgements of a follower until its connection ends.
+func (l *leader) receiveAcks(follower int, conn net.Conn) error {
 	var ack [ackBytes]byte
 	for {
 		if _, err := io.ReadFull(conn, ack[:]); err != nil {

@@ -38,7 +38,7 @@ func (r *recorder) apply(commands [][]byte) {
 func open(t *testing.T, members, want int, logBytes int64) (c *Cluster, dir string, all []*recorder) {
 	t.Helper()
 	dir = t.TempDir()
-	config := Config{Dir: dir, LogBytes: logBytes, CommandBytes: 100, TellEvery: 5 * time.Millisecond}
+	config := Config{Dir: dir, LogBytes: logBytes, CommandBytes: 100, CommitInterval: 5 * time.Millisecond}
 	for range members {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
