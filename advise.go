@@ -53,6 +53,8 @@ type Advice struct {
 //	Protocol string            // its name
 //	Settings map[string]string // those that differ from what a switch to Protocol would keep
 //	Leader   MemberID          // the member that should lead; 0: several lead, or it does not matter
+//
+// Its method Describe(leader string) returns it as people read it; leader is the name of its leader, "": without it.
 type FitCandidate = fit.Candidate
 
 // FitCost is what is expected of a profile under today's load. It has the fields of [FitCandidate], too.

@@ -269,7 +269,7 @@ func (l *load) blind() float64 {
 	return share(n, all)
 }
 
-// Describe is a candidate as people read it. leader is what its leader is called; "": it is not named.
+// Describe returns the candidate as people read it. leader is the name of its leader; "": without it.
 func (c *Candidate) Describe(leader string) string {
 	var b strings.Builder
 	b.WriteString(c.Protocol)
