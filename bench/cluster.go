@@ -45,7 +45,8 @@ var waiters = sync.Pool{New: func() any {
 	return w
 }}
 
-// ProposeAndWait is the Propose of a cluster whose ProposeAsync is given.
+// ProposeAndWait proposes a command with a cluster's ProposeAsync and waits for the answer. If ctx ends earlier, it
+// returns the error of ctx, and the command may take effect later. It is safe for concurrent use.
 func ProposeAndWait(ctx context.Context, propose func([]byte, func(any, error)) error, command []byte) error {
 	w := waiters.Get().(*waiter)
 	err := propose(command, w.answer)
@@ -53,7 +54,7 @@ func ProposeAndWait(ctx context.Context, propose func([]byte, func(any, error)) 
 		select {
 		case err = <-w.answered:
 		case <-ctx.Done():
-			return ctx.Err() // the waiter may get the answer later
+			return ctx.Err() // the waiter is not used again: it may get the answer later
 		}
 	}
 	waiters.Put(w)
@@ -143,7 +144,7 @@ func (s *Settings) describe() string {
 // Of returns the settings that a contestant has, for a comparison with another.
 func (s Settings) Of(protocol string) Settings {
 	if protocol == Limit {
-		return Settings{Cards: s.Cards, Net: s.Net} // which are refused
+		return Settings{Cards: s.Cards, Net: s.Net} // validate refuses both
 	}
 	s.Values = s.shape(protocol).Only().Values
 	return s

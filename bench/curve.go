@@ -275,9 +275,11 @@ func roundRate(rate float64) float64 {
 	return math.Round(rate/unit) * unit
 }
 
+func (c *Curve) isLimit() bool { return c.Protocol == Limit }
+
 // shareOfLimit sets the share of each contestant, if the limit was measured.
 func (c *LogCurves) shareOfLimit() {
-	at := slices.IndexFunc(c.Series, func(s *Curve) bool { return s.Protocol == Limit })
+	at := slices.IndexFunc(c.Series, (*Curve).isLimit)
 	if at < 0 {
 		return
 	}

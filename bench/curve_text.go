@@ -35,15 +35,15 @@ func (c *LogCurves) WriteText(w io.Writer) {
 
 // writeComparison compares the rates that the contestants keep up with.
 func (c *LogCurves) writeComparison(w io.Writer) {
-	isLimit := func(s *Curve) bool { return s.Protocol == Limit }
-	rivals := slices.DeleteFunc(slices.Clone(c.Series), isLimit)
+	rivals := slices.DeleteFunc(slices.Clone(c.Series), (*Curve).isLimit)
 	for i, s := range rivals {
 		if first := rivals[0]; i > 0 && first.KeepsUpPS > 0 && s.KeepsUpPS > 0 {
 			fmt.Fprintf(w, "%s keeps up with %.2f times the rate that %s keeps up with\n", first.Protocol,
 				first.KeepsUpPS/s.KeepsUpPS, s.Protocol)
 		}
 		if s.ShareOfLimit > 0 {
-			fmt.Fprintf(w, "%s keeps up with %.2f of the rate that the limit keeps up with\n", s.Protocol, s.ShareOfLimit)
+			fmt.Fprintf(w, "%s keeps up with %.2f of the rate that the limit keeps up with\n", s.Protocol,
+				s.ShareOfLimit)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sectorBytes is the unit of the kernel's counters, whatever the device has.
+// sectorBytes is the unit of the kernel's counters, also for devices with sectors of another size.
 const sectorBytes = 512
 
 // deviceBytes returns how many bytes have been written to the device of a directory's file system since the machine
@@ -24,7 +24,7 @@ func deviceBytes(dir string) int64 {
 		return 0
 	}
 	f := strings.Fields(string(data))
-	const sectorsWritten = 6 // Documentation/block/stat.rst
+	const sectorsWritten = 6 // Linux: Documentation/block/stat.rst
 	if len(f) <= sectorsWritten {
 		return 0
 	}

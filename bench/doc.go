@@ -14,6 +14,7 @@
 //	rival.go       … and other libraries, in the process of a program of their own (module bench/rivals)
 //	limit.go       … and the limit, which is no rival (package limit)
 //	share.go       how contestants compare with each other, and with the limit
+//	device_*.go    the bytes that reached the device of the data
 //	kinds*.go      the servers that are started as processes, runs on them, and the results of all rounds
 //	servers.go     a cluster of such processes (process.go), whose members can be killed and started again
 //	kv*.go         load on etcd v3 endpoints, and clusters of server processes for it
@@ -26,6 +27,6 @@
 // A result counts only if the run was correct: at the end all members must have applied the same commands in the same
 // order, and each acknowledged command exactly once.
 //
-// The package may import the root package, server clients and package limit, and few internal packages of braid:
-// internal/lint lists them.
+// The package may import the root package, server clients, package limit, and the internal packages of braid that
+// internal/lint lists.
 package bench

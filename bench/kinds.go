@@ -16,9 +16,8 @@ var serverKinds = ownServers(map[string]ServerKind{
 	"etcd": {Name: "etcd", Args: []string{"etcd-member"}, Rival: true},
 	// The cost of HTTP itself: it answers as the map services do, without a log.
 	"bare-map": {Name: "bare-map", Args: []string{"bench", "mapkv-serve", "--bare"}, API: MapAPI, Bare: true},
-	// The cost of gRPC itself. There are as many processes as members, and the clients are distributed over them as over
-	// the members of other servers: so what another server needs beyond it is for its log and its store, and not for
-	// more processes.
+	// The cost of gRPC itself. There are as many processes as members, and the clients are distributed over them as
+	// over the members of other servers, so that the difference to another server is the work for its log and store.
 	Limit: {Name: Limit, Args: []string{"bench", "limit-serve"}, Bare: true},
 })
 

@@ -54,7 +54,7 @@ type KVConfig struct {
 	// Batch, unless 0, is how many puts a client sends in a message of braid's stream of puts, before it waits for the
 	// answer. Latency is that of a message.
 	Batch int
-	// PutStream is the method of that stream.
+	// PutStream is the gRPC method of that stream, as in "/service/method".
 	PutStream string
 	// TargetLeader sends everything to the leader.
 	TargetLeader bool
@@ -62,7 +62,7 @@ type KVConfig struct {
 	Wrote func(key []byte, revision int64)
 	// Servers are the ids of the servers' processes, if they run on this machine.
 	Servers []int
-	// Dir is in the file system of their data; "": that is not known.
+	// Dir is a directory in the file system of their data; "": it is not known.
 	Dir      string
 	Progress func(Progress)
 }

@@ -17,10 +17,10 @@ func (c *KVConfig) validateBatch() error {
 	case c.Batch < 0:
 		return errors.New("puts of a message: must not be negative")
 	case c.Batch > 0 && (c.API != EtcdAPI || c.Check || c.Load || c.Wrote != nil):
-		return errors.New("messages of many puts: only braid's API has them, and they are not checked, nor used to put " +
-			"each key before a run")
+		return errors.New("messages of many puts: only braid's API has them, and they are not checked, nor used to " +
+			"put each key before a run")
 	case c.Batch > 0 && c.Workload.Mix != workload.Ratio(1):
-		return errors.New("messages of many puts: other requests do not go with them")
+		return errors.New("messages of many puts: they cannot be mixed with other requests")
 	}
 	return nil
 }
@@ -42,10 +42,10 @@ func openPutStream(ctx context.Context, t *kvTarget, method string) (*putStream,
 	return &putStream{stream, cancel, time.AfterFunc(requestTimeout, cancel)}, nil
 }
 
-// put sends a message and waits for the answer.
+// put sends a message and waits for the answer, at most requestTimeout.
 func (s *putStream) put(r *etcdserverpb.TxnRequest, answer *etcdserverpb.TxnResponse) error {
 	s.limit.Reset(requestTimeout)
-	_ = s.SendMsg(r) // the answer tells why it failed
+	_ = s.SendMsg(r) // if it fails, RecvMsg returns the reason
 	return s.RecvMsg(answer)
 }
 
@@ -56,7 +56,7 @@ func (s *putStream) close() {
 	}
 }
 
-// runBatches sends one message of puts after the other until the run stops.
+// runBatches sends one message of puts after the other until the run stops. After an error it opens another stream.
 func (c *kvClient) runBatches(ctx context.Context) {
 	r := c.r
 	defer c.begin(ctx)()

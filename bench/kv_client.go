@@ -280,7 +280,7 @@ func (c *kvClient) readModifyWrite(ctx context.Context, call int64, size int) er
 // note counts the outcome of an operation. After an error the next connection is tried.
 func (c *kvClient) note(kind workload.Kind, start int64, err error) { c.noteAll(kind, 1, start, err) }
 
-// noteAll is note of several operations that have one answer.
+// noteAll counts the outcome of n operations that have one answer: one latency, and at most one error.
 func (c *kvClient) noteAll(kind workload.Kind, n int, start int64, err error) {
 	r := c.r
 	end := r.now()

@@ -56,7 +56,7 @@ func (c *KVContestConfig) Validate() error {
 	return nil
 }
 
-// suits returns an error if servers that store nothing cannot be measured with a load.
+// suits returns an error if the server cannot be measured with a load because it stores nothing.
 func (k *ServerKind) suits(load *KVConfig) error {
 	mix := &load.Workload.Mix
 	switch {
@@ -65,7 +65,8 @@ func (k *ServerKind) suits(load *KVConfig) error {
 	case load.Check:
 		return errors.New("it stores nothing, so there is no history to check: measure it without the check")
 	case k.API == EtcdAPI && mix[workload.Scan]+mix[workload.ReadModifyWrite]+mix[workload.Delete] > 0:
-		return errors.New("it answers puts, and gets of one key: measure it without scans, read-modify-writes and deletes")
+		return errors.New("it answers puts, and gets of one key: measure it without scans, read-modify-writes and " +
+			"deletes")
 	}
 	return nil
 }

@@ -69,8 +69,9 @@ func (r *kvRun) result(from, to kvReading, cluster *kvCluster) *KVResult {
 		Endpoints: cluster.endpoints, Version: cluster.version, Clients: r.Clients, Conns: r.Conns,
 		KeySize: r.KeySize, ValSize: w.Values.Max, ValSizes: w.Values.String(), KeySpace: w.KeySpace,
 		Distribution: w.Keys.String(), Mix: w.Mix.String(), WriteRatio: w.Mix.Writes(), Seed: w.Seed,
-		Batch: r.Batch, RatePS: r.Rate, ThrottlePS: r.Throttle, WarmupS: r.Warmup.Seconds(), TargetLeader: r.TargetLeader,
-		NotFound: r.notFound.Load(), Conflicts: r.conflicts.Load(),
+		Batch: r.Batch, RatePS: r.Rate, ThrottlePS: r.Throttle, WarmupS: r.Warmup.Seconds(),
+		TargetLeader: r.TargetLeader,
+		NotFound:     r.notFound.Load(), Conflicts: r.conflicts.Load(),
 		Machine: DescribeMachine("."), Date: from.at.UTC().Truncate(time.Second),
 	}
 	if r.pace != nil {

@@ -13,7 +13,7 @@ const Limit = "limit"
 // limitCluster is a cluster of package limit.
 type limitCluster struct{ *limit.Cluster }
 
-// limitLogBytes is the least size of a member's log. It is overwritten in a circle.
+// limitLogBytes is the least size of a member's log, which is overwritten in a circle.
 const limitLogBytes = 64 << 20
 
 func openLimit(c ClusterConfig) (Cluster, error) {

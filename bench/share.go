@@ -9,7 +9,7 @@ import (
 // Comparison are the figures of some contestants in relation to each other.
 type Comparison struct {
 	Ratios []Ratio `json:"ratios"`
-	// Shares are those of all contestants but [Limit], if that was measured too.
+	// Shares are those of all contestants but [Limit]; none if the limit was not measured.
 	Shares []Share `json:"shares_of_limit,omitempty"`
 }
 
@@ -22,8 +22,8 @@ type Ratio struct {
 	CPU        float64 `json:"cpu"`
 }
 
-// Share has a contestant's figures divided by those of [Limit]. At best each is 1: below it is the throughput, above
-// it are latencies and the CPU time.
+// Share has a contestant's figures divided by those of [Limit]. The best value of each is 1: the throughput is below
+// it, latencies and the CPU time are above it.
 type Share struct {
 	Protocol   string  `json:"protocol"`
 	Throughput float64 `json:"throughput"`
@@ -48,7 +48,7 @@ func contestantsOf(figures []Figures) []Figures {
 	return slices.DeleteFunc(slices.Clone(figures), isLimit)
 }
 
-// quotient is a / b, and 0 if b is.
+// quotient returns a / b, and 0 if b is 0.
 func quotient(a, b float64) float64 {
 	if b == 0 {
 		return 0

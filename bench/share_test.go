@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/bench/workload"
 )
 
-// The limit is no rival, wherever it stands among the contestants: ratios leave it out, and shares are of it.
+// The limit is no rival, at any place among the contestants: ratios leave it out, and shares are of its figures.
 func TestSharesOfTheLimit(t *testing.T) {
 	raft := Figures{Protocol: "raft", ThroughputPS: 60, CPUMicrosOp: 3, LatencyMS: Latency{P50: 3, P99: 6}}
 	lcr := Figures{Protocol: "lcr", ThroughputPS: 30, CPUMicrosOp: 6, LatencyMS: Latency{P50: 6, P99: 6}}
@@ -30,8 +30,8 @@ func TestSharesOfTheLimit(t *testing.T) {
 		writeTable(&out, "puts/s", figures, make([][2]float64, len(figures)), &c)
 		text := out.String()
 		require.Contains(t, text, "raft against lcr: throughput × 2.00")
-		require.Contains(t, text, "raft: 0.60 of the limit's throughput; 1.50 times its p50, 1.50 times its p99, 1.50 times "+
-			"its CPU\n")
+		require.Contains(t, text, "raft: 0.60 of the limit's throughput; 1.50 times its p50, 1.50 times its p99, "+
+			"1.50 times its CPU\n")
 		require.Contains(t, text, "lcr: 0.30 of the limit's throughput")
 		require.NotContains(t, text, "against limit")
 		require.NotContains(t, text, "limit against")
@@ -75,7 +75,8 @@ func TestCurvesHaveSharesOfTheLimit(t *testing.T) {
 func TestTheLimitHasNoSettings(t *testing.T) {
 	all := Settings{NoBatching: true, PipelineDepth: 3, MaxBatchCommands: 1}
 	require.Equal(t, Settings{}, all.Of(Limit))
-	c := LogConfig{Protocol: Limit, Nodes: 3, Load: Load{Payload: 16, Inflight: 1, Duration: time.Second}, Settings: all}
+	load := Load{Payload: 16, Inflight: 1, Duration: time.Second}
+	c := LogConfig{Protocol: Limit, Nodes: 3, Load: load, Settings: all}
 	require.ErrorContains(t, c.Validate(), "limit has no settings")
 	c.Settings = Settings{Net: "latency=1ms"}.Of(Limit)
 	require.ErrorContains(t, c.Validate(), "not emulated")

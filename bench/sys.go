@@ -22,7 +22,7 @@ func cpuTimeOf(who int) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// diskBytes are bytes that were written to disks so far.
+// diskBytes are the bytes that were written to disks until a reading.
 type diskBytes struct {
 	device    int64 // to the device of the data, by all processes; 0: not known
 	processes int64 // by the processes, in whole pieces of the page cache, which may be much larger than a write

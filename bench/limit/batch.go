@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// headBytes is the size of a batch without its commands: how many bytes the commands are (4), the checksum of
-	// everything after it (4), and head (8, 8, 4).
+	// headBytes is the size of a batch without its commands: the size of the commands (4), the checksum of everything
+	// after it (4), and head (8, 8, 4).
 	headBytes = 28
 	// sumFrom is the first byte that the checksum covers.
 	sumFrom = 8
-	// MaxBatch is the number of bytes from which on a batch takes no further command.
+	// MaxBatch is the size, in bytes, from which on a batch accepts no further command.
 	MaxBatch = 4 << 20
 )
 
 var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-	errSum     = errors.New("a batch does not have its checksum")
+	errSum     = errors.New("the checksum of a batch does not match")
 )
 
 // batch is a number of commands, in the bytes that are sent and written.
@@ -31,11 +31,11 @@ type batch struct {
 	head
 	// answers are called when the commands are applied, on the leader. They have the commands' order.
 	answers []func(any, error)
-	// holders use the bytes. The last one that releases the batch makes it free for others.
+	// holders is the number of those that use the bytes. The last one that releases the batch returns it to the pool.
 	holders atomic.Int32
 }
 
-// head is what a batch has before its commands.
+// head is the header of a batch.
 type head struct {
 	seq       uint64 // the number of the batch, from 1; of a batch without commands: of the last batch before it
 	committed uint64 // the last batch that was committed when this one was sent
@@ -58,7 +58,7 @@ func (b *batch) add(command []byte, answer func(any, error)) {
 	b.commands++
 }
 
-// seal completes the bytes. holders release the batch later.
+// seal completes the frame. Each of the holders must release the batch once.
 func (b *batch) seal(seq, committed uint64, holders int32) {
 	b.seq, b.committed = seq, committed
 	b.holders.Store(holders)
@@ -70,7 +70,7 @@ func (b *batch) seal(seq, committed uint64, holders int32) {
 	binary.LittleEndian.PutUint32(f[4:], crc32.Checksum(f[sumFrom:], castagnoli))
 }
 
-// readBatch reads the next batch, for a number of holders.
+// readBatch reads the next batch, for a number of holders. It returns errSum for one that is damaged.
 func readBatch(r io.Reader, holders int32) (*batch, error) {
 	b := newBatch()
 	if _, err := io.ReadFull(r, b.frame); err != nil {

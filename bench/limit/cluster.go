@@ -15,14 +15,14 @@ import (
 const (
 	// maxMembers is the maximal number of members.
 	maxMembers = 15
-	// dialTimeout bounds the time in which the leader connects to a follower, and writeTimeout that in which the other
-	// end of a connection must take some bytes.
+	// dialTimeout bounds the time in which the leader connects to a follower, and writeTimeout that of a write to a
+	// connection.
 	dialTimeout, writeTimeout = 5 * time.Second, 10 * time.Second
 )
 
 // Config is the configuration of a cluster.
 type Config struct {
-	// Dir is where member i (from 1) makes its directory mi with its log; it exists.
+	// Dir is an existing directory. Member i, from 1, creates the directory m<i> in it for its log.
 	Dir string
 	// Listeners are the members' own, one for each of 1 to 15 members. The leader, which is the first one, connects to
 	// the others. Open closes all of them.
@@ -30,11 +30,11 @@ type Config struct {
 	// Apply are the members' state machines: each is called with commands in their order, by one goroutine at a time.
 	// The commands are valid during the call.
 	Apply []func(commands [][]byte)
-	// CommandBytes is the size of the largest command, LogBytes that of a member's log: larger than MaxBatch and the
-	// largest command together.
+	// CommandBytes is the size of the largest command, and LogBytes that of a member's log, in bytes. LogBytes is
+	// larger than MaxBatch and CommandBytes together.
 	CommandBytes int
 	LogBytes     int64
-	// CommitInterval is the time in which followers learn what is committed if no command follows; positive.
+	// CommitInterval is the time after which followers learn the last committed batch if no command follows; positive.
 	CommitInterval time.Duration
 }
 
@@ -42,7 +42,8 @@ type Config struct {
 // the logs.
 var ErrClosed = errors.New("limit: the cluster is closed")
 
-// BrokenError ends a cluster: it takes no more commands. Those without an answer may be in the logs.
+// BrokenError is the failure of a member. It ends the cluster: no more commands are accepted, and those without an
+// answer may be in the logs.
 type BrokenError struct {
 	Member int // from 0
 	Err    error
@@ -67,7 +68,7 @@ type Cluster struct {
 	err       error // of the end; set before ended is closed
 }
 
-// member is what the leader and the followers have in common.
+// member is the part that the leader and the followers share.
 type member struct {
 	log     *logFile
 	apply   func([][]byte)
@@ -89,7 +90,7 @@ func (m *member) transmit(conn net.Conn, p []byte) error {
 	return err
 }
 
-// Open starts a cluster. If it fails, nothing of it runs.
+// Open starts a cluster. If it returns an error, for a member a [BrokenError], nothing of the cluster runs.
 func Open(config Config) (*Cluster, error) {
 	defer func() {
 		for _, l := range config.Listeners {
@@ -171,7 +172,7 @@ func (c *Cluster) run(member int, part func() error) {
 	})
 }
 
-// end makes everything end. Commands fail with one error, and Close returns the other. Only the first call has an
+// end stops all goroutines. Commands fail with the error answer, and Close returns err. Only the first call has an
 // effect.
 func (c *Cluster) end(answer, err error) {
 	c.ending.Do(func() {
@@ -194,13 +195,14 @@ func (c *Cluster) closeFiles() error {
 	return errors.Join(errs...)
 }
 
-// ProposeAsync replicates a command, of which it keeps a copy. answer is called once: when the leader has applied the
-// command, or with an error. It must not block. If ProposeAsync returns an error, nothing happened.
+// ProposeAsync replicates a copy of a command. answer is called once: when the leader has applied the command, or with
+// [ErrClosed] or a [BrokenError]. answer must not block. If ProposeAsync itself returns one of these errors, the command
+// is not proposed and answer is not called.
 func (c *Cluster) ProposeAsync(command []byte, answer func(result any, err error)) error {
 	return c.leader.propose(command, answer)
 }
 
-// Totals returns the bytes that each member has sent, and the syncs of all.
+// Totals returns the number of bytes that each member has sent, and the number of syncs of all members.
 func (c *Cluster) Totals() (sent []int64, syncs int64) {
 	for _, m := range c.members {
 		sent, syncs = append(sent, m.egress.Load()), syncs+m.log.syncs.Load()

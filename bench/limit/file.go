@@ -8,9 +8,9 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// A log is filled in pieces as large as its largest command, within these bounds. Linux keeps a file in memory in
-// pieces as large as those that were written first, and counts a piece as written to the disk if a part of it was.
-// Larger pieces take less CPU for large batches.
+// leastPiece and mostPiece bound the pieces, in bytes, in which a log is filled with zeros; else a piece is as large as
+// the largest command. Linux keeps a file in memory in pieces as large as those that were written first, and counts a
+// whole piece as written to the disk if a part of it was. With larger pieces large batches cost less CPU.
 const leastPiece, mostPiece = 16 << 10, 1 << 20
 
 // logFile is a member's log: a file of a fixed size, which is overwritten in a circle. Nothing reads it while the
@@ -37,7 +37,7 @@ func createLog(path string, size int64, command int) (*logFile, error) {
 	return &logFile{file: f, size: size}, err
 }
 
-// write writes a batch in one piece, at the beginning of the file if there is no space left at its end.
+// write writes a batch in one piece, at the beginning of the file if the space left at its end is too small.
 func (l *logFile) write(b *batch) error {
 	n := int64(len(b.frame))
 	switch {

@@ -25,14 +25,14 @@ type leader struct {
 	wake      chan struct{} // run has something to do
 
 	mu       sync.Mutex
-	proposed []*batch // not sent yet; only the last one takes commands
+	proposed []*batch // not sent yet; commands are added to the last one
 	sent     []*batch // sent and not answered
 	onDisk   []uint64 // by member: its last batch that is on its disk
 	last     uint64   // the last batch that was sent
 	commit   uint64   // the last one that a majority has on disk
 	applied  uint64
 	applying bool  // a goroutine applies what is committed
-	err      error // the reason why no more commands are taken
+	err      error // if not nil, no more commands are accepted
 }
 
 // propose adds a command to the next batch.
@@ -63,7 +63,7 @@ func (l *leader) notify() {
 }
 
 // run sends batches and writes them to the leader's own log, until quit is closed. Every interval it sends a batch
-// without commands, so that the followers learn what is committed.
+// without commands, so that the followers learn the last committed one.
 func (l *leader) run(quit <-chan struct{}, interval time.Duration) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -85,7 +85,7 @@ func (l *leader) run(quit <-chan struct{}, interval time.Duration) error {
 	}
 }
 
-// heartbeat returns a batch without commands, with which followers learn what is committed.
+// heartbeat returns a batch without commands, with the number of the last committed one.
 func (l *leader) heartbeat() *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,14 +149,14 @@ func (l *leader) receiveAcks(follower int, conn net.Conn) error {
 	}
 }
 
-// acknowledge records how far a member's disk is. Then it applies and answers everything that is committed, unless
-// another goroutine does so.
+// acknowledge records the last batch that is on a member's disk. Then it applies and answers all committed batches,
+// unless another goroutine does so.
 func (l *leader) acknowledge(member int, seq uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.onDisk[member] = seq
 	sorted := slices.Sorted(slices.Values(l.onDisk))
-	l.commit = sorted[len(sorted)-(len(sorted)/2+1)] // a majority is at least there
+	l.commit = sorted[len(sorted)-(len(sorted)/2+1)] // a majority has this one
 	if l.applying {
 		return
 	}

@@ -52,7 +52,7 @@ func open(t *testing.T, members, want int, logBytes int64) (c *Cluster, dir stri
 	return c, dir, all
 }
 
-// wait receives from a channel in time.
+// wait receives from a channel within testTimeout.
 func wait[T any](t *testing.T, what string, from <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -91,8 +91,8 @@ func logged(t *testing.T, dir string, member int) (commands []string, first uint
 	}
 }
 
-// Concurrent clients: each command is in the log of every member, and applied by it, once and in the same order, in
-// which each client's own commands are as the client proposed them.
+// Concurrent clients: every member logs and applies each command once, all in the same order, and the commands of each
+// client in the order in which it proposed them.
 func TestEachCommandIsLoggedOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	const clients, each = 8, 500

@@ -21,7 +21,7 @@ func TestBenchBadInput(t *testing.T) {
 		code int
 		want string
 	}{
-		{"kv --batch 50 --write-ratio 0.5", exitUsage, "other requests do not go with them"},
+		{"kv --batch 50 --write-ratio 0.5", exitUsage, "they cannot be mixed with other requests"},
 		{"kv --batch 50 --check", exitUsage, "they are not checked"},
 		{"log --payload 0", exitUsage, "payload of 0 bytes"},
 		{"log --payload 7", exitUsage, "at least 8"},
@@ -231,8 +231,8 @@ func TestBenchLogLimit(t *testing.T) {
 	testsize.Long(t)
 	t.Parallel()
 	var out, errs bytes.Buffer
-	code := run(append(strings.Fields("bench log --peer limit --rounds 1 --duration 500ms --warmup 50ms --proposers 20 "+
-		"--json --data"), diskDir(t)), &out, &errs)
+	code := run(append(strings.Fields("bench log --peer limit --rounds 1 --duration 500ms --warmup 50ms "+
+		"--proposers 20 --json --data"), diskDir(t)), &out, &errs)
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
