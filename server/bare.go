@@ -19,8 +19,9 @@ import (
 // answers streams of puts, and requests for the status and the members, and no others. Members do not communicate: the
 // first of the list reports itself as the leader, for clients that look for one.
 //
-// Of the configuration it takes ListenClient, and closes the listeners; Self, Cluster and Members of Node;
-// MaxRequestBytes, MaxConcurrentStreams and Keepalive. It serves no HTTP, and no TLS.
+// It uses these fields of the configuration: ListenClient, whose listeners it closes; Self, Cluster and Members of
+// Node; MaxRequestBytes, MaxConcurrentStreams and Keepalive. It serves no HTTP, and no TLS. It returns nil after ctx has
+// ended, and else the errors of the listeners.
 func ServeBare(ctx context.Context, c Config) error {
 	c.completeWire()
 	g := grpc.NewServer(append(c.wireOptions(), grpc.ReadBufferSize(connBuffer))...)

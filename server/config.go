@@ -178,7 +178,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// completeWire sets the defaults that [Config.wireOptions] need.
+// completeWire sets the defaults that [Config.wireOptions] needs.
 func (c *Config) completeWire() {
 	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, 32<<20)
 	c.MaxConcurrentStreams = cmp.Or(c.MaxConcurrentStreams, DefaultConcurrentStreams)
@@ -186,7 +186,7 @@ func (c *Config) completeWire() {
 	*k = Keepalive{cmp.Or(k.MinTime, 5*time.Second), cmp.Or(k.Interval, 2*time.Hour), cmp.Or(k.Timeout, 20*time.Second)}
 }
 
-// largestMessage is the size of the largest message that gRPC accepts.
+// largestMessage returns the size, in bytes, of the largest message that gRPC accepts.
 func (c *Config) largestMessage() int {
 	return min(c.MaxRequestBytes, math.MaxInt32-frameOverhead) + frameOverhead
 }

@@ -53,19 +53,19 @@ type damageWatch struct {
 func (d *damageWatch) run() {
 	tick := time.NewTicker(damageTick)
 	defer tick.Stop()
-	quiet, shown, told := 0, 0, pb.AlarmRequest_GET
+	quiet, shown, logged := 0, 0, pb.AlarmRequest_GET
 	order := func(action pb.AlarmRequest_AlarmAction) {
 		quiet = 0
 		err := d.orderAlarm(action)
 		log := d.logger.With("action", action.String())
 		switch {
-		case told == action:
+		case logged == action:
 		case err != nil:
 			log.Warn("cannot order the alarm CORRUPT for this member, trying again", "err", err)
 		default:
 			log.Info("ordered the alarm CORRUPT for this member")
 		}
-		told = action
+		logged = action
 	}
 	for {
 		select {

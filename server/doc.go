@@ -13,7 +13,7 @@
 // watch.go (watchone.go has one watch, watchpieces.go what it sends, watchprogress.go progress), lease.go,
 // keepalive.go, cluster.go with reconfig.go, auth.go, maintenance.go, locks.go, and for the service that etcd does not
 // have admin.go, reshape.go, tune.go, switch.go, advise.go, zones.go, replace.go, drain.go, prefixquota.go, backup.go.
-// puts.go is the service for many puts at a time.
+// puts.go is the service for streams of puts.
 // backups.go is for programs that make and restore backups. frames.go, call.go, body.go and intake.go bound the memory
 // of requests while they are received, and codec.go that of responses until they are sent.
 // limit.go bounds connections, rate.go requests a second, listen.go distinguishes gRPC from HTTP on one port; grpc.go
@@ -27,7 +27,7 @@
 // events.go logs changes of the status as events, leaderevents.go those of leaders, sampling.go reads the figures for
 // internal/history, tally.go counts refused logins and handshakes. report.go has this member's report of them, and
 // gather.go gathers those of all members for the dashboard. bare.go is a server without a log and a store, to measure
-// what gRPC itself costs. zap.go forwards the log lines of etcd's packages.
+// the cost of gRPC itself. zap.go forwards the log lines of etcd's packages.
 //
 // May import: the root package, store and internal/sys.
 package server

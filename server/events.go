@@ -26,13 +26,13 @@ type eventLog struct {
 	before *observation
 	lost   map[braid.InstanceID]time.Time // the time of the leader's last message, while there is no leader
 	slow   time.Time                      // the start of the write that takes too long; zero: none does
-	stood  stall                          // the last such write that has ended
+	past   stall                          // the last such write that has ended
 }
 
-// stall is a time in which the disk stood still.
+// stall is a stall of the disk that is over.
 type stall struct {
 	took time.Duration
-	over time.Time
+	over time.Time // its end
 }
 
 // observation is the status of a member at a time, with the alarms that are raised.
@@ -202,7 +202,7 @@ func alarms(before, now *observation) (lines []line) {
 	return lines
 }
 
-// mended has the line about damage that is repaired.
+// mended has the line about damage that was repaired.
 func mended(before, now *observation) []line {
 	repaired := func(m *observation) uint64 { return m.Disk.Mended + m.Bodies.Repaired }
 	places := repaired(now) - repaired(before)
@@ -216,7 +216,7 @@ func mended(before, now *observation) []line {
 	return []line{l}
 }
 
-// diskRemedy is what an operator does about a disk that stalls.
+// diskRemedy is the advice to operators about a stalled disk.
 const diskRemedy = "Another member leads meanwhile if this one led. Find what else uses the disk, or replace it."
 
 // disk has the lines about a stalled disk.
@@ -224,7 +224,7 @@ func (e *eventLog) disk(now *observation) []line {
 	stalled := e.stalled(now)
 	switch began := now.Log.SyncStart; {
 	case !e.slow.IsZero() && !began.Equal(e.slow):
-		e.slow, e.stood = time.Time{}, stall{stalled, now.At}
+		e.slow, e.past = time.Time{}, stall{stalled, now.At}
 		return []line{{slog.LevelInfo, "disk-back", "the disk of the log writes again", []any{"after", stalled}}}
 	case e.slow.IsZero() && stalled > 0:
 		e.slow = began
@@ -234,7 +234,8 @@ func (e *eventLog) disk(now *observation) []line {
 	return nil
 }
 
-// stalled is for how long the disk stands still, or did until now; 0: it does not.
+// stalled returns the time for which the disk has been stalled, until now or until a stall that just ended; 0: it was
+// not stalled.
 func (e *eventLog) stalled(now *observation) time.Duration {
 	began := e.slow
 	if began.IsZero() {
@@ -246,10 +247,10 @@ func (e *eventLog) stalled(now *observation) time.Duration {
 	return 0
 }
 
-// lately is stalled, or for how long the disk stood still that has just begun to write again.
-func (e *eventLog) lately(now *observation) time.Duration {
-	if stalled := e.stalled(now); stalled > 0 || now.At.Sub(e.stood.over) > slowDisk {
+// recentStall returns stalled, or the length of a stall that ended at most slowDisk ago.
+func (e *eventLog) recentStall(now *observation) time.Duration {
+	if stalled := e.stalled(now); stalled > 0 || now.At.Sub(e.past.over) > slowDisk {
 		return stalled
 	}
-	return e.stood.took
+	return e.past.took
 }

@@ -70,8 +70,7 @@ func TestEventsOfLeaders(t *testing.T) {
 		eventsOf(led(4, 1), lost))
 }
 
-// A leader that leads no more says why, as far as it knows. That it handed over, or that a later term has begun, is no
-// fault.
+// A member that no longer leads logs the reason, if it knows one. A handover or a later term is no fault.
 func TestEventsOfAFormerLeader(t *testing.T) {
 	silent := func(m *observation, ids ...braid.MemberID) *observation {
 		for _, id := range ids {
@@ -90,16 +89,16 @@ func TestEventsOfAFormerLeader(t *testing.T) {
 		"info m2 no longer leads: an election began in term 5":                          led(5, 0),
 		"warn m2 no longer leads: 2 of 2 other members do not answer":                   silent(led(4, 0), 1, 3),
 		"warn m2 no longer leads":                                                       led(4, 0),
-		"warn m2 no longer leads: its disk stood still for 2.0 s":                       stalled,
-		"info m3 leads in term 5, in place of m2: the disk of m2 stood still for 2.0 s": moved,
+		"warn m2 no longer leads: its disk was stalled for 2.0 s":                       stalled,
+		"info m3 leads in term 5, in place of m2: the disk of m2 was stalled for 2.0 s": moved,
 	} {
 		e := loggedOf(led(4, 2), now)
 		require.Equal(t, want, e[0].Level+" "+e[0].Text)
 	}
 	stalls, writes := led(4, 2), led(4, 2)
 	stalls.Log.SyncStart = time.Unix(99, 0)
-	require.Equal(t, "m3 leads in term 5, in place of m2: the disk of m2 stood still for 3.0 s",
-		eventsOf(led(4, 2), stalls, writes, led(5, 3))[2], "it is told after the disk writes again")
+	require.Equal(t, "m3 leads in term 5, in place of m2: the disk of m2 was stalled for 3.0 s",
+		eventsOf(led(4, 2), stalls, writes, led(5, 3))[2], "it is reported after the disk writes again")
 }
 
 // Instances with the same change are one event. A change of their number is no change of leaders.

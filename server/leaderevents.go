@@ -99,7 +99,7 @@ func (e *eventLog) leader(now *observation, c leaderChange, id braid.InstanceID)
 	if c.from != 0 {
 		l.args = append(l.args, "former", c.from)
 	}
-	if stalled := e.lately(now); c.from == now.Self && stalled > 0 {
+	if stalled := e.recentStall(now); c.from == now.Self && stalled > 0 {
 		l.args = append(l.args, "stalled", stalled)
 	}
 	_, without := unreachable(now, c.from)
@@ -112,8 +112,8 @@ func (e *eventLog) leader(now *observation, c leaderChange, id braid.InstanceID)
 	return l
 }
 
-// leaderLost is the line of a member that followed a leader and follows none. A later term alone is no fault: so it is
-// when a leader hands over.
+// leaderLost is the line of a member that followed a leader and follows none. A later term alone is no fault: every
+// handover begins one.
 func leaderLost(now *observation, c leaderChange) line {
 	l := line{slog.LevelWarn, "leader-lost", "lost the leader", []any{"leader", c.from, "term", c.term}}
 	switch reason, silent := unreachable(now, c.from); {
@@ -129,15 +129,15 @@ func leaderLost(now *observation, c leaderChange) line {
 	return l
 }
 
-// stoppedHeartbeats is why a leader is lost that is connected and not silent.
-const stoppedHeartbeats = "its heartbeats stopped, though the link to it is up: its disk may stand still"
+// stoppedHeartbeats is the reason for the loss of a leader that is connected and not silent.
+const stoppedHeartbeats = "its heartbeats stopped, though the link to it is up: its disk may be stalled"
 
 func electionBegan(term braid.Term) string { return fmt.Sprintf("an election began in term %d", term) }
 
 // steppedDown is the line of a member that led and knows no leader.
 func (e *eventLog) steppedDown(now *observation, c leaderChange) line {
-	l := line{slog.LevelWarn, "stepped-down", "this member leads no more", []any{"term", c.term}}
-	switch stalled := e.lately(now); {
+	l := line{slog.LevelWarn, "stepped-down", "this member no longer leads", []any{"term", c.term}}
+	switch stalled := e.recentStall(now); {
 	case stalled > 0:
 		l.args = append(l.args, "stalled", stalled)
 	case now.Drained:
@@ -161,7 +161,7 @@ func quiet(now *observation) (n int) {
 	return n
 }
 
-// silence is how long a leader sends nothing before it counts as silent. Heartbeats are more frequent by default.
+// silence is the time without a message after which a member counts as silent. Heartbeats are more frequent by default.
 const silence = 300 * time.Millisecond
 
 // unreachable is the reason why the link to a member is down ("": it is up, or not known), and how long the member has

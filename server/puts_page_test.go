@@ -12,7 +12,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// The page about the stream of puts has this function as its example.
+// The page about the stream of puts has this function as its example, and one of the suite of Python's client.
 
 // example
 // putAll puts keys and values, 100 in a message, and waits until all have taken effect.
@@ -30,7 +30,7 @@ func putAll(ctx context.Context, conn *grpc.ClientConn, keys, values []string) e
 				&pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}})
 		}
 		if stream.SendMsg(message) != nil {
-			break // the server ended the stream: the answers tell why
+			break // the server ended the stream: RecvMsg returns the reason
 		}
 		messages++
 	}
@@ -53,6 +53,11 @@ func TestExampleOfThePageAboutPuts(t *testing.T) {
 	page, err := os.ReadFile("../docs/using/put-stream.md")
 	require.NoError(t, err)
 	require.Contains(t, string(page), "```go\n"+example+"\n```\n")
+	suite, err := os.ReadFile("../.ci/clients/python/suite.py")
+	require.NoError(t, err)
+	_, python, _ := strings.Cut(string(suite), "\ndef put_all(")
+	python, _, _ = strings.Cut(python, "\n\n\n")
+	require.Contains(t, string(page), "\ndef put_all("+python+"\n```\n")
 
 	c := startReal(t, 3)
 	client := c.client()

@@ -25,9 +25,9 @@ import (
 	"github.com/braidlog/braid/internal/store"
 )
 
-// Rates bound how many requests this member takes in a second, by user and by prefix of keys. They are not the
-// cluster's: each member counts what it is asked. Of streams only those of puts are counted, and requests
-// without a user are not counted by user.
+// Rates bound the requests that this member accepts in a second, by user and by prefix of keys. They are not the
+// cluster's: each member counts the requests that it receives. Of streams only those of puts are counted, and
+// requests without a user are not counted by user.
 
 // RateLimit bounds requests a second.
 type RateLimit struct {

@@ -63,7 +63,8 @@ func TestTheMetricOfAlarmsHasThoseThatAreRaised(t *testing.T) {
 	require.Empty(t, now())
 }
 
-// TestTheSurvivorOfAMajorityHasNoLeader: with each protocol, also where the log determines who leads.
+// TestTheSurvivorOfAMajorityHasNoLeader: without a majority there is no leader, also where the log determines the
+// leaders, as with ISS.
 func TestTheSurvivorOfAMajorityHasNoLeader(t *testing.T) {
 	for _, protocol := range []string{"raft", "multi-paxos", "iss"} {
 		t.Run(protocol, func(t *testing.T) {

@@ -20,14 +20,14 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// jsonLog has the members of braid up write their logs as JSON.
+// jsonLog is the environment in which the members of braid up write their logs as JSON.
 var jsonLog = []string{"ETCD_LOG_FORMAT=json"}
 
 // logLine is an event as a line of a member's log.
 type logLine map[string]any
 
-// logged is the first line of a kind of event in a log, which has a level and the attributes. A duration has a unit,
-// and an id of a member its name.
+// logged returns the first line of a kind of event in a log. It must have a level and the attributes, durations must
+// have units, and ids of members their names.
 func logged(t *testing.T, log, kind, level string, attributes ...string) (found logLine) {
 	t.Helper()
 	scan := bufio.NewScanner(strings.NewReader(log))
@@ -55,7 +55,7 @@ func logged(t *testing.T, log, kind, level string, attributes ...string) (found 
 	return found
 }
 
-// allEvents are the events of all members that a member gathers, oldest first.
+// allEvents returns the events of all members that a member gathers, oldest first.
 func allEvents(t *testing.T, at string) (all []status.Event) {
 	t.Helper()
 	for _, line := range strings.Split(ok(t, "status", "--events", "--json", "--endpoints", at), "\n") {
@@ -66,7 +66,7 @@ func allEvents(t *testing.T, at string) (all []status.Event) {
 	return all
 }
 
-// counts is how many events of a kind a member has.
+// counts returns the number of events of a kind that a member has.
 func counts(all []status.Event, member, kind string) (n int) {
 	for _, e := range all {
 		if e.Member == member && e.Kind == kind {
@@ -76,7 +76,7 @@ func counts(all []status.Event, member, kind string) (n int) {
 	return n
 }
 
-// disks are files by which the disk of each member of a trio stands still.
+// disks are the files that stall the disks of a trio while they are locked, by member.
 type disks [4]*os.File
 
 // startOnDisks starts the members, each on its own disk.
@@ -104,8 +104,8 @@ func (d disks) resume(t *testing.T, i int) {
 	require.NoError(t, unix.Flock(int(d[i].Fd()), unix.LOCK_UN))
 }
 
-// TestAStalledDiskIsAnEvent: the leader's disk stands still. Its member says so once, the others elect another leader,
-// and the former leader says for how long the disk stood still: when it steps down or learns of the other one.
+// TestAStalledDiskIsAnEvent: the leader's disk is stalled. Its member logs that once, the others elect another leader,
+// and the former leader logs the length of the stall when it steps down or learns of the other one.
 func TestAStalledDiskIsAnEvent(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -123,10 +123,10 @@ func TestAStalledDiskIsAnEvent(t *testing.T) {
 	d.resume(t, leader)
 	sees(t, "disk-back", "the disk of "+name+" writes again, after", at...)
 	var all []status.Event
-	eventually(t, name+" says why it leads no more", func(context.Context) bool {
+	eventually(t, name+" logs the reason why it no longer leads", func(context.Context) bool {
 		all = allEvents(t, c.flags[other].client)
 		return slices.ContainsFunc(all, func(e status.Event) bool {
-			return e.Member == name && strings.Contains(e.Text, " stood still for ") &&
+			return e.Member == name && strings.Contains(e.Text, " was stalled for ") &&
 				(e.Kind == "stepped-down" || e.Kind == "leader-moved")
 		})
 	})
@@ -217,8 +217,8 @@ func flipRecord(t *testing.T, dir, value string) {
 	require.Fail(t, "the value is in no segment", "%v", files)
 }
 
-// TestTheFitterIsSeen: large values fill the leader's links. Without fit=on the fitter says once which change it
-// advises; with it, that it changes the log, and that this is done.
+// TestTheFitterIsSeen: large values fill the leader's links. With fit=advise one event has the change that the fitter
+// advises; with fit=on events have the start of the change, its effects and its end, once each.
 func TestTheFitterIsSeen(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

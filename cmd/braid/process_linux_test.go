@@ -37,10 +37,10 @@ const beBraid = "BRAID_TEST_BE_BRAID"
 // fewDescriptors is the program's limit of descriptors, as by ulimit -n.
 const fewDescriptors = "BRAID_TEST_DESCRIPTORS"
 
-// diskLock names a file. While another process has locked it, syncs of the program's log do not end.
+// diskLock names a file. While another process has locked it, no sync of the program ends.
 const diskLock = "BRAID_TEST_DISK_LOCK"
 
-// stalls has each sync wait for the lock of a file.
+// stalls returns an injector that makes each sync wait for the lock of a file.
 func stalls(path string) func(errorfs.Op) error {
 	return func(op errorfs.Op) error {
 		if op.Kind != errorfs.OpFileSync && op.Kind != errorfs.OpFileSyncData {

@@ -74,14 +74,14 @@ func (l *logFiles) close() {
 func newLogger(s *settings.Settings, w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: s.Level()}
 	if s.JSON() {
-		options.ReplaceAttr = spokenDurations
+		options.ReplaceAttr = durationsWithUnits
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// spokenDurations writes durations with their unit, as in lines of text: JSON has no durations, and numbers no units.
-func spokenDurations(_ []string, a slog.Attr) slog.Attr {
+// durationsWithUnits writes durations with their unit, as in lines of text: the JSON handler writes them as numbers.
+func durationsWithUnits(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
 	}

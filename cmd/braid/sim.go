@@ -85,8 +85,8 @@ trace. The exit code is 1 if any seed failed.`,
 	fl.BoolVar(&f.trace, "trace", false, "print a trace; one seed only")
 	fl.StringVar(&f.filter, "trace-filter", "", "of a trace print the lines that match this regular expression, and "+
 		"violations")
-	fl.BoolVar(&f.diagram, "trace-diagram", false, "draw the trace as a sequence diagram, with a column for each member "+
-		"and an arrow for each message; --trace-filter selects rows")
+	fl.BoolVar(&f.diagram, "trace-diagram", false, "draw the trace as a sequence diagram, with a column for each "+
+		"member and an arrow for each message; --trace-filter selects rows")
 	fl.BoolVar(&f.shrink, "shrink", false, "look for faults that a failing seed does not need")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 	fl.BoolVar(&f.mutants, "mutants", false, "search for every known-unsafe variant, from seed 1 on, and print after "+

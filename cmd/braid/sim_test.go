@@ -74,8 +74,8 @@ func TestSimWrongUse(t *testing.T) {
 		{"--without rain", "partition"},
 		{"--net bandwidth=1mbit", "latency, jitter and regions alone"},
 		{"--net regions=nowhere", "is not known"},
-		{"--seeds 1 --trace-filter x", "give --trace too"},
-		{"--seeds 1 --trace-diagram", "give --trace too"},
+		{"--seeds 1 --trace-filter x", "--trace-filter needs --trace"},
+		{"--seeds 1 --trace-diagram", "--trace-diagram needs --trace"},
 		{"--seeds 1 --trace --trace-filter (", "--trace-filter: error parsing regexp"},
 		{"now", "unknown command"},
 	} {
@@ -158,7 +158,8 @@ func TestSimDrawsATrace(t *testing.T) {
 		require.Equal(t, out, again)
 	}
 
-	some, stderr, code := call("sim", "--nodes=3", "--seeds=17", "--trace", "--trace-diagram", "--trace-filter=is leader")
+	some, stderr, code := call("sim", "--nodes=3", "--seeds=17", "--trace", "--trace-diagram",
+		"--trace-filter=is leader")
 	require.Zero(t, code, stderr)
 	require.Contains(t, some, "★ LEADER of term 1")
 	require.NotContains(t, some, "▶│")

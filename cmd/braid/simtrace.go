@@ -16,10 +16,10 @@ import (
 // checkTrace checks the flags of a trace.
 func (f *simFlags) checkTrace() error {
 	if f.filter != "" && !f.trace {
-		return usagef("--trace-filter is of a trace: give --trace too")
+		return usagef("--trace-filter needs --trace")
 	}
 	if f.diagram && !f.trace {
-		return usagef("--trace-diagram is of a trace: give --trace too")
+		return usagef("--trace-diagram needs --trace")
 	}
 	if _, err := regexp.Compile(f.filter); err != nil {
 		return usagef("--trace-filter: %w", err)
@@ -51,7 +51,7 @@ func (f *lineFilter) Write(b []byte) (int, error) {
 	}
 }
 
-// traceTo returns what takes the lines of a trace, and what prints the rest of it to w at the end.
+// traceTo returns a writer for the lines of a trace, which are printed to w, and a function to call after the last one.
 func (f *simFlags) traceTo(w io.Writer) (trace io.Writer, end func() error) {
 	want := regexp.MustCompile(f.filter) // run has validated it
 	if f.diagram {

@@ -106,15 +106,15 @@ func TestStuckHandler(t *testing.T) {
 	a.expectUp(t, 2)
 }
 
-// The reason why a link is down has the address once, and not the member, which the line of the log has.
-func TestWhyALinkIsDown(t *testing.T) {
+// The reason of a link that is down has the address once, and no member, which the line of the log has.
+func TestReasonOfALinkThatIsDown(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{Port: 1}, Err: errors.New("connection refused")}
 	for want, err := range map[string]error{
 		"dial 10.0.0.1:2380: connection refused": &LinkError{Peer: 7, Op: "dial 10.0.0.1:2380", Err: refused},
 		"receive: EOF":                           &LinkError{Peer: 7, Op: "receive", Err: io.EOF},
 		"no address":                             errors.New("no address"),
 	} {
-		if got := why(err); got != want {
+		if got := linkReason(err); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

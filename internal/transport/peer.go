@@ -236,14 +236,15 @@ func (l *linkState) log(class string, stopped bool, err error) {
 	case class == classStopping:
 		log.Info("link down, the peer stops", "event", "link-left", "member", id)
 	case class == classConnection && stopped:
-		log.Debug("link still down", "member", id, "err", why(err))
+		log.Debug("link still down", "member", id, "err", linkReason(err))
 	default:
-		log.Warn("link down", "event", "link-down", "member", id, "err", why(err))
+		log.Warn("link down", "event", "link-down", "member", id, "err", linkReason(err))
 	}
 }
 
-// why is an error of a link without the member, which the line of the log has, and with the address once.
-func why(err error) string {
+// linkReason returns the text of a link's error without the member, which the line of the log has, and with the address
+// once.
+func linkReason(err error) string {
 	var link *LinkError
 	if !errors.As(err, &link) {
 		return err.Error()
@@ -292,7 +293,7 @@ func (l *linkState) describe(s *PeerStats) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last != nil {
-		s.LastError = why(l.last)
+		s.LastError = linkReason(l.last)
 	}
 	s.Connected, s.Since, s.Tunes, s.Seals = l.up, l.since, l.peer.tunes.Load(), l.peer.seals.Load()
 	s.Format = int(l.peer.newest.Load())

@@ -21,13 +21,14 @@ var Kinds = []Kind{
 		"[, after {without} without a leader]"},
 	{"leads", "{self} leads[ {instances}] in term {term}[ (ballot {ballot})][, after {without} without a leader]"},
 	{"leader-moved", "{leader} leads[ {instances}] in term {term}[ (ballot {ballot})], in place of {former}" +
-		"[, after {without} without a leader][: the disk of {former} stood still for {stalled}]"},
-	{"stepped-down", "{self} no longer leads[ {instances}][: its disk stood still for {stalled}][: {reason}]"},
+		"[, after {without} without a leader][: the disk of {former} was stalled for {stalled}]"},
+	{"stepped-down", "{self} no longer leads[ {instances}][: its disk was stalled for {stalled}][: {reason}]"},
 	{"first-leader", "{leader} is now the leader to clients of etcd's API, which ends leases"},
 	{"election", "{self} stands for election[ in {instances}] in term {term}[ (ballot {ballot})]"},
 	{"banned", "{member} leads no slots from epoch {epoch} on[, until epoch {until}]: it was suspected"},
 	{"unbanned", "{member} leads slots again from epoch {epoch} on"},
-	{"drained", "{self} is drained: it hands over what it leads, and leads nothing until that is undone or it restarts"},
+	{"drained", "{self} is drained: it hands over what it leads, and leads nothing until that is undone or it " +
+		"restarts"},
 	{"undrained", "{self} is not drained any more: it may lead again"},
 
 	{"link-up", "{self} has a link to {member}"},

@@ -12,7 +12,7 @@ import (
 var ofInstance = newTable([]string{"instance"},
 	gauge("braid_term", "Current term of an instance.",
 		func(s *braid.InstanceStatus) float64 { return float64(s.Term) }),
-	gauge("braid_instance_has_leader", "1 if a leader of the instance is known here, and enough members to decide.",
+	gauge("braid_instance_has_leader", "1 if this member knows a leader of the instance, and enough active members to decide.",
 		func(s *braid.InstanceStatus) float64 { return truth(s.Led()) }),
 	gauge("braid_instance_commit_index", "Last entry of the instance that is known to be committed.",
 		func(s *braid.InstanceStatus) float64 { return float64(s.Commit) }),
