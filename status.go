@@ -197,6 +197,6 @@ func (s Status) Leader() MemberID { return s.Lead.Leader }
 // IsLeader reports whether this member leads the global log.
 func (s Status) IsLeader() bool { return s.Self != 0 && s.Leader() == s.Self }
 
-// HasLeaders reports whether a leader is known for every instance, and enough members to decide something, as far as
-// this member knows. While an instance has none, nothing new gets into the global log.
+// HasLeaders reports whether a leader is known for every instance and, as far as this member knows, enough members are
+// active to decide. While that is not so for one instance, nothing new gets into the global log.
 func (s Status) HasLeaders() bool { return s.Lead.Open }

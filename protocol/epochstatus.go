@@ -11,7 +11,7 @@ type EpochStatus struct {
 	// Unsettled: a membership change is decided, and later entries are not applied until a quorum of the next epoch has
 	// it.
 	Unsettled bool
-	// Alone: at the last heartbeat too few members had been heard within an election timeout to decide anything.
+	// Alone: at the last heartbeat too few members had been active within an election timeout to decide anything.
 	Alone bool
 	// Segments are those of the epoch's leaders, ascending by leader.
 	Segments []SegmentStatus

@@ -179,7 +179,7 @@ var Mutants = [...]mutant.Info{
 	{Name: MutantSealUnanswered, Where: "Hosted",
 		Does: "a member that is behind a seal gets no answer from others, and asks for none"},
 	{Name: MutantDrainUnheeded, Where: "Hosted",
-		Does: "an instance is handed over to the member that is preferred, although that one is drained", In: inNiagara},
+		Does: "an instance is handed over to the member that is preferred, although it is drained", In: inNiagara},
 	{Name: MutantDrainOnce, Where: "DrainNotice",
 		Does: "a drained member announces it once, so others forget it", In: inNiagara},
 	{Name: MutantDrainToDrained, Where: "StopHandover", Does: "a drained member hands over to another drained one",

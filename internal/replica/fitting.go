@@ -166,7 +166,7 @@ func (f *fitting) act(ctx context.Context, w *fit.Wish) {
 	f.log(w).Info("the log was fitted to its load", "event", "fitted", "reason", w.Reason)
 }
 
-// log is the member's log, for lines about a wish.
+// log returns the member's logger with the attributes of a wish.
 func (f *fitting) log(w *fit.Wish) *slog.Logger {
 	log := f.r.log.With("to", w.Describe(""))
 	if w.Leader != 0 {

@@ -221,14 +221,14 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	return nil
 }
 
-// reportDamage tells what the start found and passed over.
+// reportDamage logs the damage that the start found and passed over.
 func (r *Replica) reportDamage() {
 	for _, damage := range r.dir.Snapshots.Damaged {
 		r.log.Error("a snapshot is damaged; the log continues from the one before", "event", "damage",
 			"err", damage)
 	}
 	for _, damage := range r.dir.Log.Damaged() {
-		r.log.Warn("damage in the log, of which nothing is needed any more", "event", "damage", "err", damage)
+		r.log.Warn("damage in a part of the log that is not needed any more", "event", "damage", "err", damage)
 	}
 	r.disk.health.Passed(r.dir.Snapshots.Damaged, r.dir.Log.Damaged())
 	if err := r.dir.Ballast; err != nil {

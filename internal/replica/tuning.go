@@ -80,12 +80,12 @@ func (r *Replica) tune(p *protocol.Profile) {
 	r.changed()
 }
 
-// changes describes how the settings of a profile differ from those before, for people: of the fitter's own note only
-// that it is another one.
+// changes describes the settings of a profile that differ from those before, for people. A change of the fitter's own
+// note is named without its text, and only if nothing else has changed.
 func changes(before, p *protocol.Profile) string {
 	note := common.FitAvoid.Name
 	was, is := protocol.Profile{Values: before.Values.Without(note)}, protocol.Profile{Values: p.Values.Without(note)}
-	return cmp.Or(is.Differences(&was), note+", which the fitter notes for itself")
+	return cmp.Or(is.Differences(&was), note+" (a note of the fitter)")
 }
 
 // logOverruled logs which flags have no effect, because the log has other settings.

@@ -17,12 +17,13 @@ var (
 	judgedDrains = count.New("judged_drains", "times that drained members were to lead nothing")
 )
 
-// drainShare is the share of runs at whose end members are drained.
+// drainShare is the share of runs with drains at their end.
 const drainShare = 0.1
 
 // demandDrained drains some members, but not all voters, one after the other, while no member fails. Each must soon
-// lead nothing, and then lead nothing again. Where leaders follow from the log, as with ISS, the first one must give
-// its segment up, and may lead again when its ban has ended. Policies do not ban any number of members at a time.
+// lead nothing, and must not lead again while it is drained. Where leaders follow from the log, as with ISS, the first
+// one must give its segment up, and may lead again when its ban has ended. Policies limit the number of members that
+// are banned at a time.
 func demandDrained(w *fault.World, alive []*node.Member) {
 	d, seeks := w.From(drainsAtEnd), w.Set.SeeksDrain()
 	if w.Broken != nil || w.Set.Mutant != "" && !seeks || !w.Set.Protocol.Serves() || !isComplete(w, alive) ||
@@ -49,7 +50,8 @@ func demandDrained(w *fault.World, alive []*node.Member) {
 		banned := i == 0 && len(voters) > 2 && fault.Bans(w)
 		free := func() bool { return !m.LeadsByElection() && !(banned && m.LeadsSegment()) }
 		if !j.quiet(drained[:i], settleTime(w), free) {
-			w.Violate(m.ID, fmt.Errorf("still leads %s after it was drained:%s", settleTime(w), describeMembers(w, alive)))
+			w.Violate(m.ID, fmt.Errorf("still leads %s after it was drained:%s", settleTime(w),
+				describeMembers(w, alive)))
 		}
 		j.quiet(drained[:i], 2*w.Set.Election, never) // the announcement arrives, and a successor is elected
 	}
@@ -61,20 +63,20 @@ func demandDrained(w *fault.World, alive []*node.Member) {
 	}
 }
 
-// drainedFor is the time for which drained members must lead nothing, in election timeouts. In it others would forget
-// one announcement, and hand over to a member that they prefer.
+// drainedFor is the time for which drained members must lead nothing, in election timeouts. It is long enough for
+// others to forget a single announcement and to hand over to a drained member that they prefer.
 const drainedFor = 14
 
 func never() bool { return false }
 
-// drainJudge judges drained members until a member starts or stops, because it noticed an earlier failure only now.
+// drainJudge judges drained members until any member starts or stops: one may notice an earlier failure only now.
 type drainJudge struct {
 	w     *fault.World
 	lives int // livesBegun when it began
 }
 
-// quiet lets time pass until done, or until the limit, and demands that drained members lead nothing. It reports
-// whether done was reached, or nothing is judged any more.
+// quiet runs until done reports true, or until the limit, and demands that the drained members lead nothing meanwhile.
+// It reports whether done was reached or the judge is over.
 func (j *drainJudge) quiet(drained []*node.Member, limit time.Duration, done func() bool) bool {
 	w := j.w
 	leads := func() bool { return slices.ContainsFunc(drained, (*node.Member).LeadsByElection) }
@@ -85,5 +87,5 @@ func (j *drainJudge) quiet(drained []*node.Member, limit time.Duration, done fun
 	return ended || j.over()
 }
 
-// over reports whether nothing is judged any more.
+// over reports whether the judge has ended.
 func (j *drainJudge) over() bool { return livesBegun(j.w) != j.lives || j.w.Broken != nil }

@@ -141,7 +141,7 @@ type Epoch struct {
 	Ending bool   `json:"ending,omitempty"` // leaders fill their slots
 	// Unsettled: a membership change waits for the next epoch.
 	Unsettled bool `json:"unsettled,omitempty"`
-	// Alone: too few members were heard lately to decide anything.
+	// Alone: too few members were active recently to decide anything.
 	Alone    bool      `json:"alone,omitempty"`
 	Segments []Segment `json:"segments"`
 	Banned   []string  `json:"banned,omitempty"` // voters that do not lead

@@ -48,15 +48,15 @@ func (d *Drained) Now(now time.Duration) (ids []protocol.MemberID) {
 	return ids
 }
 
-// DrainNotice decides when a drained member announces to the others that it is drained: once in an election timeout. It
-// is a pure rule; not safe for concurrent use.
+// DrainNotice decides when a drained member announces its drain to the others: at once, and then once in an election
+// timeout. It is a pure rule; not safe for concurrent use.
 type DrainNotice struct {
 	Mutant mutant.Name // drain-announced-once
 	at     time.Duration
 	sent   bool
 }
 
-// Due reports whether the member announces it now.
+// Due reports whether the member is to announce it now, and records that it does.
 func (n *DrainNotice) Due(now, election time.Duration) bool {
 	if n.sent && (now-n.at < election || n.Mutant == member.MutantDrainOnce) {
 		return false

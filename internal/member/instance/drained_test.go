@@ -22,10 +22,10 @@ func TestADrainIsAnnouncedRepeatedly(t *testing.T) {
 	require.Equal(t, []protocol.MemberID{2}, d.Now(5*time.Second), "member 2 has not repeated it")
 }
 
-// TestADrainIsAnnouncedOnceInAnElectionTimeout: others know it for six of them.
+// TestADrainIsAnnouncedOnceInAnElectionTimeout: others remember an announcement for six of them.
 func TestADrainIsAnnouncedOnceInAnElectionTimeout(t *testing.T) {
 	var n DrainNotice
-	require.True(t, n.Due(0, time.Second), "at once, at whatever time")
+	require.True(t, n.Due(0, time.Second), "at once, at any time")
 	require.False(t, n.Due(time.Second-1, time.Second))
 	require.True(t, n.Due(time.Second, time.Second))
 	require.False(t, n.Due(time.Second, time.Second))

@@ -44,18 +44,20 @@ func leads(st *protocol.Status, up func(protocol.MemberID) bool) bool {
 }
 
 // StopHandover hands over all that a member leads, before it stops or while it is drained. Where one member is to lead
-// all instances, they go to the same one. Where who leads follows from the log, the member tells the instance that it
-// stops, and waits for an epoch in which it does not lead. It is a pure rule; not safe for concurrent use.
+// all instances, they go to the same one. Where leaders follow from the log, the member reports to the instance that
+// it stops, and waits for an epoch in which it does not lead. It is a pure rule; not safe for concurrent use.
 type StopHandover struct {
 	Config member.OperationConfig
-	// Drains: the member is drained and does not stop, so it keeps what only other drained members could lead.
+	// Drains: the member is drained and does not stop, so it keeps the instances that only other drained members could
+	// lead.
 	Drains bool
 	asked  map[protocol.InstanceID]time.Duration
 }
 
-// Next lists what to hand over now. left reports that there is nothing any more to wait for: no one else could lead
-// what is still led here. If an instance is not handed over it is tried again. instances are the active ones on this
-// member. Members that are drained get an instance only if no other one could lead it, and this member stops.
+// Next returns the inputs with which instances are handed over now. left reports that there is nothing to wait for any
+// more: no other member could lead the instances that are still led here. A handover that has no effect is tried again.
+// instances are the active ones on this member. Drained members get an instance only if no other one could lead it, and
+// this member stops.
 func (l *StopHandover) Next(now time.Duration, instances []*protocol.Status, up func(protocol.MemberID) bool,
 	drained []protocol.MemberID) (gives []member.InstanceInput, left bool) {
 	gives, left = l.next(now, instances, func(id protocol.MemberID) bool {

@@ -45,7 +45,7 @@ type members struct {
 	// heartbeatAt is when this member sends its next heartbeat, and endAtHeartbeat where the log ended at the last one.
 	heartbeatAt    time.Duration
 	endAtHeartbeat protocol.Index
-	// tooFew: at that heartbeat no quorum that decides was active.
+	// tooFew: at that heartbeat the active members were no quorum that decides.
 	tooFew bool
 }
 

@@ -27,7 +27,7 @@ type proposals struct {
 }
 
 // route selects where this member's proposals are sent: into its own segment, or to the leader of its bucket. A
-// leader that is not active is passed over: with the policy simple it leads all the same.
+// leader that is not active is left out: with the policy simple it leads nevertheless.
 func (s *ISS) route() {
 	to := s.cfg.Self
 	if s.own == nil {
@@ -39,8 +39,8 @@ func (s *ISS) route() {
 	}
 }
 
-// reroute selects another leader once the one that this member's proposals are sent to is not active. Nothing else may
-// need that leader's slots, so that it is not suspected and the epoch does not end.
+// reroute selects another leader once the one that this member's proposals are sent to is not active. The end of the
+// epoch may not come first: if no other command needs the slots of that leader, it is not suspected.
 func (s *ISS) reroute() {
 	if s.own == nil && s.epoch != nil && !s.active(s.other(s.proposals.routed)) {
 		s.route()

@@ -9,15 +9,16 @@ import (
 	"strings"
 )
 
-// Diagram takes the lines of a trace. The zero value has none and keeps all rows.
+// Diagram collects the lines of a trace in memory and draws them at the end. The zero value has none and keeps all
+// rows. It is not safe for concurrent use.
 type Diagram struct {
-	// Keep selects rows by the lines of the trace that they stand for. If it is nil, there are all rows.
+	// Keep selects rows by the lines of the trace that they stand for; nil: all rows are drawn.
 	Keep func(line string) bool
 
 	lines bytes.Buffer
 }
 
-// Write takes a part of the trace. It never fails.
+// Write adds a part of the trace, which may end within a line. It never fails.
 func (d *Diagram) Write(b []byte) (int, error) { return d.lines.Write(b) }
 
 // Draw draws the lines that were written. A violation and what follows it are printed as they are. It returns the
@@ -46,22 +47,22 @@ func (d *Diagram) Draw(to io.Writer) error {
 }
 
 // draw draws the rows of the story that are kept, in pages. The others still change the members' lines. Each page has
-// the members of which the trace has told up to its end.
+// the members that the trace names up to the page's end.
 func (d *Diagram) draw(out *bufio.Writer, s *story) {
-	p, members, told := newPicture(out), []string(nil), 0
+	p, members, drawn := newPicture(out), []string(nil), 0
 	for page := range slices.Chunk(fold(s.settled(d.Keep)), often) {
-		end := told + slices.Index(s.rows[told:], page[len(page)-1].first()) + 1
-		members = join(members, s.rows[told:end])
+		end := drawn + slices.Index(s.rows[drawn:], page[len(page)-1].first()) + 1
+		members = join(members, s.rows[drawn:end])
 		p.page(members)
 		next := 0
-		for _, r := range s.rows[told:end] {
-			p.live(r)
+		for _, r := range s.rows[drawn:end] {
+			p.update(r)
 			if r == page[next].first() {
 				p.draw(page[next])
 				next++
 			}
 		}
-		told = end
+		drawn = end
 	}
 }
 

@@ -20,8 +20,8 @@ const (
 
 const legend = "Time goes down. + is how long a message took from the sender to the receiver, " +
 	`✗ is one that never arrives.
-Members: │ up  ║ leads  ┆ pauses  (nothing) down.   ★ leader  ○ starts  ✝ down  ▼ request  ▲ answer  ● another step
-At the right are a message's fields. [2 batch×3] is entry 2 with 3 commands. "… repeated" are messages with no news.
+Members: │ up  ║ leads  ┆ paused  (nothing) down.   ★ leader  ○ starts  ✝ down  ▼ request  ▲ answer  ● another step
+At the right are a message's fields. [2 batch×3] is entry 2 with 3 commands. "… repeated" are messages without news.
 `
 
 // pausing is a fault that stops a process for a while.
@@ -72,8 +72,8 @@ func (p *picture) of(name string) *life {
 	return p.lives[name]
 }
 
-// live updates the state of members after an event.
-func (p *picture) live(r *row) {
+// update updates the state of members after an event.
+func (p *picture) update(r *row) {
 	if m := pausing.FindStringSubmatch(r.text); m != nil {
 		p.of(m[1]).paused, _ = instant(m[2])
 	}
@@ -140,13 +140,13 @@ func (l *life) line(now time.Duration) rune {
 	return '│'
 }
 
-// across draws what concerns the cluster.
+// across draws a row of the whole cluster.
 func (p *picture) across(c canvas, text string) {
 	c.fill(first-1, p.width, '═')
 	c.put(first+1, " "+cut(text, p.width-first-3)+" ")
 }
 
-// alone draws what one member does. A client whose request is not in the trace has no member.
+// alone draws a step of one member. A client whose request is not in the trace has no member.
 func (p *picture) alone(c canvas, member, mark, text string) {
 	x, ok := p.place[member]
 	if !ok {

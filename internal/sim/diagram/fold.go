@@ -9,8 +9,8 @@ import (
 // fewest is the number of rows that become one. Fewer stay as they are.
 const fewest = 3
 
-// steady are the messages that members send at all times, and those of their fields that tell something new. Of other
-// messages all fields do, except those that count (passing).
+// steady are the messages that members send at all times, with those of their fields whose changes are news. In other
+// messages changes of all fields are, except those of passing.
 var steady = map[string]*regexp.Regexp{
 	"Heartbeat":     regexp.MustCompile(` (?:term|commit) \d+`),
 	"HeartbeatResp": regexp.MustCompile(` term \d+`),
@@ -27,7 +27,7 @@ var typed = regexp.MustCompile(`^((?:i\d+ )?(\w*))(.*)$`)
 
 // folder folds rows.
 type folder struct {
-	said map[string]string // what a member has told another one, for each type of message
+	said map[string]string // the fields that a member last sent another one, for each type of message
 	out  []*row
 	run  []*row // rows that repeat, one after the other
 }
@@ -47,7 +47,7 @@ func fold(rows []*row) []*row {
 	return f.out
 }
 
-// repeats reports whether the row is a message that tells nothing new.
+// repeats reports whether the row is a message without news.
 func (f *folder) repeats(r *row) bool {
 	if r.kind != sent && r.kind != lost && r.kind != arrived {
 		return false

@@ -11,15 +11,15 @@ type kind uint8
 
 // The kinds of events.
 const (
-	wide    kind = iota // of the cluster: a fault, a phase of the run
-	sent                // a message leaves its sender
-	lost                // it leaves, and never arrives
-	arrived             // it arrives
-	own                 // what one member does alone
-	asked               // a client's request, at a member
-	told                // the answer to a client
-	joined              // the sending of a message whose arrival has a row
-	folded              // several rows that repeat earlier ones
+	wide     kind = iota // of the cluster: a fault, a phase of the run
+	sent                 // a message leaves its sender
+	lost                 // it leaves, and never arrives
+	arrived              // it arrives
+	own                  // a step of one member
+	asked                // a client's request, at a member
+	answered             // the answer to a client
+	joined               // the sending of a message whose arrival has a row
+	folded               // several rows that repeat earlier ones
 )
 
 // event is a line of a trace.
@@ -29,7 +29,7 @@ type event struct {
 	kind kind
 	from string // of a message: its sender
 	to   string // of a message: its receiver; otherwise the member, if the line names one
-	op   string // of asked and told: the number of the operation, if the line has one
+	op   string // of asked and answered: the number of the operation, if the line has one
 	text string
 }
 
@@ -71,13 +71,13 @@ func (e *event) classify() {
 	} else if m := request.FindStringSubmatch(e.text); m != nil {
 		e.kind, e.to, e.op = asked, m[1], m[2]
 	} else if m := reading.FindStringSubmatch(e.text); m != nil {
-		e.kind, e.to = told, m[1]
+		e.kind, e.to = answered, m[1]
 	} else if m := answer.FindStringSubmatch(e.text); m != nil {
-		e.kind, e.op = told, m[1]
+		e.kind, e.op = answered, m[1]
 	}
 }
 
-// message sets the fields of a message, of which the line of the first member tells.
+// message sets the fields of a message. Its line is one of the first member: the message leaves it, or arrives there.
 func (e *event) message(first string, leaves bool, second, text string) {
 	e.text = text
 	if !leaves {

@@ -33,7 +33,7 @@ type story struct {
 	flying  map[string][]*row        // messages that have not arrived, by flight
 	landed  map[string]bool          // those that have, by flight
 	places  map[string]string        // where a client's operation was asked
-	changed map[string]time.Duration // when a member last changed what it is
+	changed map[string]time.Duration // when a member last started, stopped or changed its role
 }
 
 func newStory() *story {
@@ -41,12 +41,12 @@ func newStory() *story {
 		changed: map[string]time.Duration{}}
 }
 
-// flight names a message by all that is known of it, and when it was sent.
+// flight identifies a message by its sender, its receiver, the time of its sending and its text.
 func flight(e *event, at time.Duration) string {
 	return strings.Join([]string{e.from, e.to, strconv.FormatInt(int64(at), 10), e.text}, "|")
 }
 
-// arrival begins the end of the line of an arrival, which tells when the message was sent.
+// arrival begins the last part of the line of an arrival: the time of the sending.
 const arrival = "  (sent "
 
 // add adds an event.
@@ -61,7 +61,7 @@ func (s *story) add(e event) {
 		s.arrive(r)
 	case asked:
 		s.places[e.op] = e.to
-	case told:
+	case answered:
 		r.to = cmp.Or(e.to, s.places[e.op])
 	case own:
 		if turns(e.text) {
@@ -71,8 +71,8 @@ func (s *story) add(e event) {
 	s.rows = append(s.rows, r)
 }
 
-// arrive joins the arrival of a message and its sending. The row of the sending stays only if its sender has become
-// something else meanwhile: then the message tells of the past.
+// arrive joins the arrival of a message and its sending. The row of the sending stays only if its sender has changed
+// meanwhile: then the message is from an earlier role.
 func (s *story) arrive(r *row) {
 	r.sent = r.at
 	text, when, ok := strings.Cut(r.text, arrival)
@@ -96,14 +96,14 @@ func (s *story) arrive(r *row) {
 	}
 }
 
-// more takes a line that belongs to the event before.
+// more adds a line that belongs to the event before.
 func (s *story) more(line string) {
 	last := s.rows[len(s.rows)-1]
 	last.text += "; " + line
 	last.also = append(last.also, line)
 }
 
-// settled returns the rows that keep selects; without it, all. The row of a message is selected by the line of its
+// settled returns the rows that keep selects; nil: all. The row of a message is selected by the line of its
 // sending or of its arrival.
 func (s *story) settled(keep func(line string) bool) (out []*row) {
 	for _, r := range s.rows {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// role is a line about what a member is in a term.
+// role matches a line about the role of a member in a term.
 var role = regexp.MustCompile(`^is (\S+) of term (\d+)( of instance \d+)?, leader (\S+)$`)
 
-// turns reports whether a member becomes something else.
+// turns reports whether a member starts, stops or changes its role.
 func turns(text string) bool { return text == "is up" || text == "is down" || role.MatchString(text) }
 
 // shorter are texts that rows write shorter, in this order.
@@ -60,7 +60,7 @@ func short(text string) string {
 	return strings.TrimRight(text, " ,")
 }
 
-// becomes says what a member becomes in a term, and which leader it knows.
+// becomes describes the role of a member in a term, and the leader that it knows.
 func becomes(what, term, leader string) string {
 	switch {
 	case what == "leader":
@@ -73,7 +73,7 @@ func becomes(what, term, leader string) string {
 	return what + " of term " + term
 }
 
-// sign marks what a member does alone.
+// sign returns the mark of a step of one member.
 func sign(r *row) string {
 	switch {
 	case r.text == "is up":
@@ -84,13 +84,13 @@ func sign(r *row) string {
 		return "★"
 	case r.kind == asked:
 		return "▼"
-	case r.kind == told:
+	case r.kind == answered:
 		return "▲"
 	}
 	return "●"
 }
 
-// took formats how long a message took.
+// took formats the time from the sending of a message to its arrival.
 func took(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:

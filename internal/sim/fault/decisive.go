@@ -65,7 +65,7 @@ func (w *World) decide(members []*node.Member, c *judge.Instance, voters []*chec
 }
 
 // MayPromote reports whether the members can elect and decide once a joining member is a voter. If not, a leader does
-// not make it one: where quorums are those of a grid, one voter more may need others that are down.
+// not make it one: with quorums of a grid, those of one more voter may include members that are down.
 func (w *World) MayPromote(members []*node.Member, config *protocol.Config, id protocol.MemberID) bool {
 	next, reason := config.Changed([]protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}}})
 	return reason == protocol.ReasonNone &&

@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
-var faultDrain = &Fault{Name: "drain", Does: "the operator has a member lead nothing for a while"}
+var faultDrain = &Fault{Name: "drain", Does: "the operator drains a member for a while: it leads nothing"}
 
 func init() {
 	faultDrain.Draw = (*Settings).drawDrains

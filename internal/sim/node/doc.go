@@ -6,8 +6,8 @@
 //   - member.go, inspect.go: a member with its disk, and queries. Running is the state that a crash loses. open.go:
 //     starts. memberclock.go: its process, with a clock and pauses. line.go: delays inside a member.
 //   - memberinstance.go, carry.go, reshape.go: its instances, and the output of their turns. apply.go, globallog.go:
-//     the apply loop. reads.go: reads. operate.go: operations of operators. drain.go:
-//     members that are to lead nothing.
+//     the apply loop. reads.go: reads. operate.go: operations of operators.
+//     drain.go: drained members, which are to lead nothing.
 //   - fitting.go: what members measure, and the fitter of the leader. fulfil.go: changes that it makes.
 //   - profile.go: the settings that members share. otherflags.go: flags that the log overrules.
 //   - bodies.go, bodyworld.go, snapshot.go, writer.go: bodies, snapshots and the log. scrub.go, space.go: damage, and

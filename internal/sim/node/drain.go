@@ -8,11 +8,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Drains of members, by the rules of production. Links carry the announcements.
+// Drains of members, by the rules of production. Announcements are messages on links.
 
 var drainHandovers = count.New("leaderships_handed_over_by_drained_members", "leaders handed over by drained members")
 
-// draining has the drains of a member and of others.
+// draining is the drain of a member, and its knowledge of the drains of others.
 type draining struct {
 	own    *drain // nil: the member may lead
 	others instance.Drained
@@ -72,7 +72,7 @@ func (m *Member) announceDrain(drained bool) {
 	}
 }
 
-// LeadsSegment reports whether the member leads a segment of an epoch under way.
+// LeadsSegment reports whether the member leads a segment of a current epoch.
 func (r *Running) LeadsSegment() bool {
 	return slices.ContainsFunc(r.Statuses(), func(st *protocol.Status) bool {
 		return st.Epoch != nil && slices.ContainsFunc(st.Epoch.Segments, func(s protocol.SegmentStatus) bool {

@@ -47,7 +47,7 @@ func (f *fitting) fulfil(wish *fit.Wish) {
 		At: w.Now(), TakesBack: wish.TakesBack, Restores: wish.Restores}
 	config, at := m.Applier.Config(), m.Applier.Cursor()
 	now := u.set.Choice.At(&config.Profile, len(at.Points))
-	// A change to the shape that there is only removes settings of one that was interrupted between its operations.
+	// A change to the present shape only removes settings that are left of a change that was interrupted.
 	if to := shapeOf(&does.To, does.Instances); !does.Nothing() && to != shapeOf(&now, len(at.Points)) {
 		u.fitted.To = to
 	}

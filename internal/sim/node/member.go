@@ -226,7 +226,7 @@ func (m *Member) tick() {
 	m.tickLater(time.Duration(float64(m.Own.Tick) / m.rate))
 }
 
-// receive takes a frame from a link. It must reject a damaged frame and accept any other.
+// receive handles a frame that arrives. It must reject a damaged frame and accept any other.
 func (m *Member) receive(f *flight) {
 	if !m.Up {
 		return

@@ -157,7 +157,7 @@ type flight struct {
 	life    int // of the sender when it sent the frame
 	frame   []byte
 	damaged bool
-	sent    time.Duration // when
+	sent    time.Duration // the time of the sending
 }
 
 // severed reports whether a member cannot reach another one: the link is cut, or the member has none.
