@@ -482,8 +482,8 @@ type Status struct {
 	Epoch *EpochStatus
 }
 
-// Led reports whether a leader is known and, as far as this member knows, enough members are active to decide. Where the
-// log determines the leaders, one is known also while too few members are active.
+// Led reports whether a leader is known and, as far as this member knows, enough members are active to decide. Where
+// the log determines the leaders, one is known also while too few members are active.
 func (s *Status) Led() bool { return s.Leader != 0 && (s.Epoch == nil || !s.Epoch.Alone) }
 
 // BallotText returns the term as Term.BallotText does; "" if it is no ballot.

@@ -20,8 +20,8 @@ import (
 // first of the list reports itself as the leader, for clients that look for one.
 //
 // It uses these fields of the configuration: ListenClient, whose listeners it closes; Self, Cluster and Members of
-// Node; MaxRequestBytes, MaxConcurrentStreams and Keepalive. It serves no HTTP, and no TLS. It returns nil after ctx has
-// ended, and else the errors of the listeners.
+// Node; MaxRequestBytes, MaxConcurrentStreams and Keepalive. It serves no HTTP, and no TLS. It returns nil after ctx
+// has ended, and else the errors of the listeners.
 func ServeBare(ctx context.Context, c Config) error {
 	c.completeWire()
 	g := grpc.NewServer(append(c.wireOptions(), grpc.ReadBufferSize(connBuffer))...)

@@ -196,8 +196,8 @@ func (c *Cluster) closeFiles() error {
 }
 
 // ProposeAsync replicates a copy of a command. answer is called once: when the leader has applied the command, or with
-// [ErrClosed] or a [BrokenError]. answer must not block. If ProposeAsync itself returns one of these errors, the command
-// is not proposed and answer is not called.
+// [ErrClosed] or a [BrokenError]. answer must not block. If ProposeAsync itself returns one of these errors, the
+// command is not proposed and answer is not called.
 func (c *Cluster) ProposeAsync(command []byte, answer func(result any, err error)) error {
 	return c.leader.propose(command, answer)
 }
