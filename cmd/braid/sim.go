@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/settings"
@@ -63,7 +64,13 @@ trace. The exit code is 1 if any seed failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	fl := cmd.Flags()
+	f.register(cmd.Flags())
+	f.registerTrace(cmd.Flags())
+	return cmd
+}
+
+// register adds the flags, without those of traces.
+func (f *simFlags) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.campaign.Protocol, "protocol", "raft", "protocol to simulate: "+strings.Join(registry.Names(), ", "))
 	fl.IntVar(&f.campaign.Nodes, "nodes", 3, "voters at the beginning (1-9)")
 	fl.StringVar(&f.campaign.Placement, "placement", "",
@@ -82,17 +89,11 @@ trace. The exit code is 1 if any seed failed.`,
 	fl.IntVar(&f.campaign.Failures, "failures", 1, "failing seeds after which to stop")
 	fl.StringVar(&f.campaign.Mutant, "mutant", "", "run a known-unsafe variant (see --list)")
 	fl.StringSliceVar(&f.campaign.Without, "without", nil, "kinds of faults to leave out (see --list)")
-	fl.BoolVar(&f.trace, "trace", false, "print a trace; one seed only")
-	fl.StringVar(&f.filter, "trace-filter", "", "of a trace print the lines that match this regular expression, and "+
-		"violations")
-	fl.BoolVar(&f.diagram, "trace-diagram", false, "draw the trace as a sequence diagram, with a column for each "+
-		"member and an arrow for each message; --trace-filter selects rows")
 	fl.BoolVar(&f.shrink, "shrink", false, "look for faults that a failing seed does not need")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 	fl.BoolVar(&f.mutants, "mutants", false, "search for every known-unsafe variant, from seed 1 on, and print after "+
 		"how many seeds each is found")
 	fl.BoolVar(&f.list, "list", false, "list protocols, mutants and kinds of faults")
-	return cmd
 }
 
 func (f *simFlags) run(cmd *cobra.Command) error {

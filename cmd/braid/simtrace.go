@@ -9,9 +9,20 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/braidlog/braid/internal/sim"
 	"github.com/braidlog/braid/internal/sim/diagram"
 )
+
+// registerTrace adds the flags of traces.
+func (f *simFlags) registerTrace(fl *pflag.FlagSet) {
+	fl.BoolVar(&f.trace, "trace", false, "print a trace; one seed only")
+	fl.StringVar(&f.filter, "trace-filter", "", "of a trace print the lines that match this regular expression, and "+
+		"violations")
+	fl.BoolVar(&f.diagram, "trace-diagram", false, "draw the trace as a sequence diagram, with a column for each "+
+		"member and an arrow for each message; --trace-filter selects rows")
+}
 
 // checkTrace checks the flags of a trace.
 func (f *simFlags) checkTrace() error {
