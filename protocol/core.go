@@ -484,7 +484,7 @@ type Status struct {
 
 // Led reports whether a leader is known and, as far as this member knows, enough members are active to decide. Where
 // the log determines the leaders, one is known also while too few members are active.
-func (s *Status) Led() bool { return s.Leader != 0 && (s.Epoch == nil || !s.Epoch.Alone) }
+func (s *Status) Led() bool { return s.Leader != 0 && (s.Epoch == nil || !s.Epoch.NoQuorum) }
 
 // BallotText returns the term as Term.BallotText does; "" if it is no ballot.
 func (s *Status) BallotText() string {

@@ -11,8 +11,8 @@ type EpochStatus struct {
 	// Unsettled: a membership change is decided, and later entries are not applied until a quorum of the next epoch has
 	// it.
 	Unsettled bool
-	// Alone: at the last heartbeat too few members had been active within an election timeout to decide anything.
-	Alone bool
+	// NoQuorum: at the last heartbeat too few members had been active within an election timeout to decide anything.
+	NoQuorum bool
 	// Segments are those of the epoch's leaders, ascending by leader.
 	Segments []SegmentStatus
 	// Banned are the voters that do not lead, ascending.

@@ -64,7 +64,7 @@ func share(part, whole uint64) string {
 
 func epochState(e *status.Epoch) string {
 	switch {
-	case e.Alone:
+	case e.NoQuorum:
 		return "too few members are up"
 	case e.Unsettled:
 		return "a change of members waits for the next epoch"

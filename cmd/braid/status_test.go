@@ -190,7 +190,7 @@ func TestStatusOfEpochs(t *testing.T) {
 			Slots: 1}),
 		member("3", status.Epoch{Number: 8, First: 118, Last: 149, Ending: true, Unsettled: true,
 			Banned: []string{"2", "3"}}),
-		member("1", status.Epoch{Number: 9, First: 150, Last: 181, Alone: true}),
+		member("1", status.Epoch{Number: 9, First: 150, Last: 181, NoQuorum: true}),
 		status.Member{Name: "raft", ID: "6", Ready: true}))
 	require.Empty(t, table(t, "SEGMENTS", status.Member{Name: "raft", ID: "6", Ready: true}))
 }

@@ -141,8 +141,8 @@ type Epoch struct {
 	Ending bool   `json:"ending,omitempty"` // leaders fill their slots
 	// Unsettled: a membership change waits for the next epoch.
 	Unsettled bool `json:"unsettled,omitempty"`
-	// Alone: too few members were active recently to decide anything.
-	Alone    bool      `json:"alone,omitempty"`
+	// NoQuorum: too few members were active recently to decide anything.
+	NoQuorum bool      `json:"no_quorum,omitempty"`
 	Segments []Segment `json:"segments"`
 	Banned   []string  `json:"banned,omitempty"` // voters that do not lead
 	// BannedUntil is, for each of these, the epoch in which it leads again, if no one is suspected before; 0: it is not

@@ -45,8 +45,8 @@ type members struct {
 	// heartbeatAt is when this member sends its next heartbeat, and endAtHeartbeat where the log ended at the last one.
 	heartbeatAt    time.Duration
 	endAtHeartbeat protocol.Index
-	// tooFew: at that heartbeat the active members were no quorum that decides.
-	tooFew bool
+	// noQuorum: at that heartbeat the active members were no quorum that decides.
+	noQuorum bool
 }
 
 // updateMembers updates the other members to the epoch and the last configuration. Members that left are sent
@@ -224,8 +224,8 @@ func (s *ISS) runHeartbeat() {
 		return
 	}
 	s.heartbeatAt = s.now + s.cfg.Heartbeat
-	if tooFew := s.epoch != nil && !s.quorate(); tooFew != s.tooFew {
-		s.tooFew, s.out.Changed = tooFew, true
+	if noQuorum := s.epoch != nil && !s.quorate(); noQuorum != s.noQuorum {
+		s.noQuorum, s.out.Changed = noQuorum, true
 	}
 	s.relays.Turn++
 	s.removeDeparted()

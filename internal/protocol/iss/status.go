@@ -19,7 +19,7 @@ func (s *ISS) epochStatus() *protocol.EpochStatus {
 	}
 	st := &protocol.EpochStatus{
 		Number: s.epoch.Number, First: s.epoch.First, Last: s.epoch.Last, Ending: s.ending,
-		Unsettled: s.settled() < s.log.Last(), Alone: s.tooFew,
+		Unsettled: s.settled() < s.log.Last(), NoQuorum: s.noQuorum,
 		Slots: s.counter.slots, Skipped: s.counter.skipped,
 	}
 	for _, b := range s.parts {

@@ -9,7 +9,7 @@ type Epoch struct {
 	Last      uint64    `json:"last_index"`
 	Ending    bool      `json:"ending,omitempty"`
 	Unsettled bool      `json:"unsettled,omitempty"`
-	Alone     bool      `json:"alone,omitempty"`
+	NoQuorum  bool      `json:"no_quorum,omitempty"`
 	Segments  []Segment `json:"segments"`
 	Banned    []string  `json:"banned,omitempty"`
 	Until     []uint64  `json:"banned_until,omitempty"`
@@ -33,7 +33,7 @@ func viewEpoch(e *braid.EpochStatus) *Epoch {
 	}
 	v := &Epoch{
 		Number: e.Number, First: uint64(e.First), Last: uint64(e.Last), Ending: e.Ending, Unsettled: e.Unsettled,
-		Alone: e.Alone, Until: e.BannedUntil,
+		NoQuorum: e.NoQuorum, Until: e.BannedUntil,
 		Segments: make([]Segment, 0, len(e.Segments)), Slots: e.Slots, Skipped: e.Skipped,
 	}
 	for i := range e.Segments {

@@ -83,6 +83,6 @@ function foot(e) {
     `${banned.length ? `Banned: ${names(banned)}.` : "No member is banned."} Of ${count(e.slots)} slots ` +
     `${join(share(e.slots ? e.skipped / e.slots : 0))} had no value.` +
     (e.unsettled ? " A change of members waits for the next epoch." : "") +
-    (e.alone ? " Too few members are up to decide anything." : "")
+    (e.no_quorum ? " Too few members are up to decide anything." : "")
   )
 }
