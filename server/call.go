@@ -36,7 +36,7 @@ type call struct {
 	// since and moved are when its first and its last byte arrived, in sweeps.
 	since, moved int64
 	ready        chan struct{} // is closed when the call is admitted, if mayRead waits for that
-	waits        bool          // for memory
+	waits        bool          // for memory, or until the server takes more of a stream
 	started      bool          // its handler runs, or ran
 	abandoned    bool          // it was abandoned before its handler ran
 	ended        bool          // it uses no memory any more, even if more of it arrives
@@ -333,11 +333,13 @@ func (c *call) mayRead() error {
 	return context.Cause(c)
 }
 
-// mark records that the server, and not the client, makes the call wait.
+// mark records whether the server, and not the client, makes the call wait. The time for what has not arrived begins
+// again. If others wait for its memory, that is no excuse.
 func (c *call) mark(waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waits = waits
+	now := c.conn.in.now.Load()
+	c.waits, c.since, c.moved = waits, now, now
 }
 
 // decoded records that the request has arrived, or that it will not.
@@ -369,11 +371,12 @@ func (c *call) sweep(now int64, smallFull, largeFull bool, coming int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	incomplete := c.have > 0 || c.left > 0 || c.unary && !c.begun
-	if c.received || c.waits || !incomplete {
+	busy := c.acquired > 0 && (smallFull && c.size <= largeRequest || largeFull && c.size > largeRequest)
+	if c.received || !incomplete || c.waits && !busy {
 		return
 	}
 	elapsed, idle := time.Duration(now-c.since)*sweepEvery, time.Duration(now-c.moved)*sweepEvery
-	h := hasteOf(c.acquired > 0 && (smallFull && c.size <= largeRequest || largeFull && c.size > largeRequest), coming)
+	h := hasteOf(busy, coming)
 	if idle > h.grace || c.left > 0 && elapsed > h.allowed(c.size-c.left) {
 		c.cancel(errReceiving)
 	}

@@ -232,7 +232,7 @@ func (s *Server) runStream(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	ctx, cancel := s.streams.enter(ss.Context(), requiresLeader(ss.Context()))
 	defer cancel(nil)
 	err := handler(srv, &serverStream{ServerStream: ss, ctx: ctx, count: count, s: s})
-	return endedBy(ctx, err)
+	return toStatus(endedBy(ctx, err))
 }
 
 // serverStream counts messages and ends with the server's context, too.

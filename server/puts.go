@@ -51,6 +51,8 @@ const (
 	putWindow = 4 << 20
 	// putMessages bounds their number.
 	putMessages = 1024
+	// putsOfMessage bounds the puts of a message: rates count that many, and no more, of a request.
+	putsOfMessage = mostCounted
 	// putAgain is how long a put waits before it is proposed again, if the log's queues were full.
 	putAgain = 2 * time.Millisecond
 )
@@ -97,7 +99,10 @@ func (p *putStream) receive() {
 	defer close(p.asked)
 	for {
 		r := new(pb.TxnRequest)
-		if err := p.stream.RecvMsg(r); err != nil {
+		p.mark(false)
+		err := p.stream.RecvMsg(r)
+		p.mark(true)
+		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				p.received = err
 			}
@@ -109,24 +114,43 @@ func (p *putStream) receive() {
 	}
 }
 
-// answer answers messages, in order, once all of their puts have taken effect. A put that failed ends the stream.
+// mark records whether the server makes the client wait, whose next message may have arrived in part.
+func (p *putStream) mark(waits bool) {
+	if c, ok := p.stream.Context().Value(callKey{}).(*call); ok {
+		c.mark(waits)
+	}
+}
+
+// answer answers messages, in order. A put that failed ends the stream.
 func (p *putStream) answer(ctx context.Context) error {
-	for m := range p.asked {
+	for {
 		select {
-		case <-m.settled:
-		case <-ctx.Done():
+		case m, more := <-p.asked:
+			if !more {
+				return p.received
+			}
+			if err := p.answerOne(ctx, m); err != nil {
+				return err
+			}
+		case <-ctx.Done(): // also while the client sends nothing
 			return ctx.Err()
 		}
-		if m.failed != nil {
-			return m.failure()
-		}
-		p.window.Release(m.bytes)
-		answer := &pb.TxnResponse{Header: p.s.header(m.revision), Succeeded: true}
-		if err := sendWithin(ctx, sendTimeout, func() error { return p.stream.SendMsg(answer) }); err != nil {
-			return err
-		}
 	}
-	return p.received
+}
+
+// answerOne answers a message once all of its puts have taken effect.
+func (p *putStream) answerOne(ctx context.Context, m *putMessage) error {
+	select {
+	case <-m.settled:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if m.failed != nil {
+		return m.failure()
+	}
+	p.window.Release(m.bytes)
+	answer := &pb.TxnResponse{Header: p.s.header(m.revision), Succeeded: true}
+	return sendWithin(ctx, sendTimeout, func() error { return p.stream.SendMsg(answer) })
 }
 
 // proposeAll checks and proposes the puts of a message. It returns an error if nothing of the message has happened.
@@ -143,7 +167,7 @@ func (p *putStream) proposeAll(ctx context.Context, r *pb.TxnRequest) error {
 		err = p.s.mayPropose(ctx, all)
 	}
 	if err == nil {
-		err = p.s.checkSpace(ctx, all)
+		err = toStatus(p.s.store.CheckSpace(all)) // prefixes' quotas count when the puts before are applied
 	}
 	if err != nil {
 		return err
@@ -172,6 +196,10 @@ func putsOf(r *pb.TxnRequest) ([]*pb.PutRequest, error) {
 	if len(r.Success) == 0 || len(r.Compare)+len(r.Failure) > 0 {
 		return nil, status.Error(codes.InvalidArgument, "braid: a message of a stream of puts has puts in success, and "+
 			"nothing else")
+	}
+	if len(r.Success) > putsOfMessage {
+		return nil, status.Errorf(codes.InvalidArgument, "braid: a message of a stream of puts has at most %d puts, not %d",
+			putsOfMessage, len(r.Success))
 	}
 	puts := make([]*pb.PutRequest, len(r.Success))
 	for i, op := range r.Success {

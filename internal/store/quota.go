@@ -53,8 +53,12 @@ func (s *Store) CheckQuota(r *pb.InternalRaftRequest) error {
 	if err := s.checkPrefixes(r); err != nil {
 		return err
 	}
-	return s.limits.check(r)
+	return s.CheckSpace(r)
 }
+
+// CheckSpace is CheckQuota without the quotas of prefixes: whether a request that others precede fits into those is not
+// known before it is applied.
+func (s *Store) CheckSpace(r *pb.InternalRaftRequest) error { return s.limits.check(r) }
 
 func (l *limits) check(r *pb.InternalRaftRequest) error {
 	_, quota, _ := l.now()
