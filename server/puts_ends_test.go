@@ -2,7 +2,10 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -223,7 +226,7 @@ func TestStreamOfPutsKeepsOrderWithoutALeader(t *testing.T) {
 		require.NoError(t, err)
 		for round := range 3 {
 			name := fmt.Sprint(round)
-			answered[name] = sendUntilItFails(t, putStreamOf(ctx, t, client), name, func() {
+			answered[name] = putThrough(t, putStreamOf(ctx, t, client), name, func() {
 				if id := c.leader(); round < 2 || c.addrs[id] == client.Endpoints()[0] {
 					_ = c.servers[id].log.TransferLeader(ctx, 0)
 				} else {
@@ -235,31 +238,95 @@ func TestStreamOfPutsKeepsOrderWithoutALeader(t *testing.T) {
 	})
 }
 
-// sendUntilItFails sends puts, with something that happens in between, and returns how many were answered.
-func sendUntilItFails(t *testing.T, stream grpc.ClientStream, name string, happens func()) (answered int) {
-	const messages, puts = 400, 20
+// A switch of protocols is no different.
+func TestStreamOfPutsKeepsOrderAcrossProtocols(t *testing.T) {
+	c := startReal(t, 3)
+	ctx := testContext(t)
+	client := c.client(c.follower())
+	answered := map[string]int{}
+	began, err := client.Get(ctx, "k")
+	require.NoError(t, err)
+	for _, to := range []braid.Switch{
+		{Protocol: "niagara", Settings: map[string]string{"instances": "2", "leaders": "spread"}},
+		{Protocol: "craft", Settings: map[string]string{"code-k": "2"}}, {Protocol: "lcr"}, {Protocol: "iss"},
+	} {
+		answered[to.Protocol] = putThrough(t, putStreamOf(ctx, t, client), to.Protocol, func() {
+			_, err := Switch(ctx, c.client().ActiveConnection(), to)
+			require.NoError(t, err)
+		})
+	}
+	requirePrefixes(t, ctx, c.client(), began.Header.Revision, answered)
+}
+
+// flow is a stream of puts that continues while something happens.
+type flow struct {
+	stream        grpc.ClientStream
+	name          string
+	unanswered    chan struct{} // bounds the messages in flight
+	going, enough chan struct{} // closed when many are answered, and when some more suffice
+	answered      int
+	err           error
+}
+
+const flowPuts, flowMore = 20, 100
+
+// putThrough puts while something happens, and returns how many puts were answered.
+func putThrough(t *testing.T, stream grpc.ClientStream, name string, happens func()) (answered int) {
+	f := &flow{stream: stream, name: name, unanswered: make(chan struct{}, 50), going: make(chan struct{}),
+		enough: make(chan struct{})}
+	received := make(chan struct{})
+	go f.send()
 	go func() {
-		for m := range messages {
-			r := new(pb.TxnRequest)
-			for i := range puts {
-				r.Success = append(r.Success, putsRequest("k", fmt.Sprintf("%s-%d", name, m*puts+i)).Success...)
-			}
-			if stream.SendMsg(r) != nil {
-				return
-			}
-		}
-		_ = stream.CloseSend()
+		defer close(received)
+		f.receive()
 	}()
-	for m := range messages {
-		if m == messages/4 {
-			happens()
+	select {
+	case <-f.going:
+	case <-received:
+	}
+	happens()
+	close(f.enough)
+	<-received
+	if !errors.Is(f.err, io.EOF) {
+		t.Logf("stream %s ends after %d answers: %v", name, f.answered, f.err)
+	}
+	return f.answered * flowPuts
+}
+
+func (f *flow) send() {
+	enough := f.enough
+	for m, last := 0, math.MaxInt; m < last; m++ {
+		select {
+		case <-f.stream.Context().Done():
+			return
+		case <-enough:
+			enough, last = nil, m+flowMore
+		case f.unanswered <- struct{}{}:
 		}
-		if err := stream.RecvMsg(new(pb.TxnResponse)); err != nil {
-			t.Logf("stream %s ends after %d answers: %v", name, m, err)
-			return m * puts
+		r := new(pb.TxnRequest)
+		for i := range flowPuts {
+			r.Success = append(r.Success, putsRequest("k", fmt.Sprintf("%s-%d", f.name, m*flowPuts+i)).Success...)
+		}
+		if f.stream.SendMsg(r) != nil {
+			return
 		}
 	}
-	return messages * puts
+	_ = f.stream.CloseSend()
+}
+
+func (f *flow) receive() {
+	for ; f.err == nil; f.answered++ {
+		if f.answered == flowMore {
+			close(f.going)
+		}
+		if f.err = f.stream.RecvMsg(new(pb.TxnResponse)); f.err != nil {
+			return
+		}
+		select { // the message that was sent when enough was closed is one more
+		case <-f.unanswered:
+		default:
+		}
+	}
 }
 
 // requirePrefixes asserts that the history of the key has puts of each stream from the first one on, in order, and at
