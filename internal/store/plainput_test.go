@@ -78,6 +78,40 @@ func randomCommand(rng *rand.Rand) (*pb.InternalRaftRequest, []byte) {
 	return put(key, string(make([]byte, rng.IntN(40)))), nil
 }
 
+// A value that looks like that of a large value, the events of a put, and the end of a lease's hold on its key are as by
+// etcd's appliers.
+func TestPlainPutsOfSpecialKeysAndValues(t *testing.T) {
+	seen := make([][]string, 2)
+	nodes := []*node{openTemp(t), openTemp(t)}
+	for i, n := range nodes {
+		w := n.KV().NewWatchStream()
+		defer w.Close()
+		_, err := w.Watch(t.Context(), 0, []byte{0}, []byte{}, 0)
+		require.NoError(t, err)
+		apply := func(r *pb.InternalRaftRequest) {
+			data, err := encode([]byte{kindRequest}, r)
+			require.NoError(t, err)
+			if i == 1 {
+				data = byAppliers(t, r)
+			}
+			require.NoError(t, n.raw(data)[0].Err)
+			for _, event := range within(t, w.Chan()).Events {
+				seen[i] = append(seen[i], event.String())
+			}
+		}
+		require.NoError(t, n.raw(mustEncode(t, grant(7, 100)))[0].Err)
+		for _, key := range []string{"k", "\x00", "\x00\x00", "\xff"} {
+			for _, value := range []string{"v", string(recordOf([]byte("v")).encode()), recordMagic, ""} {
+				apply(putLease(key, "leased", 7))
+				apply(put(key, value))
+				require.Empty(t, n.Lessor().Lookup(7).Keys())
+			}
+		}
+	}
+	require.Equal(t, seen[1], seen[0])
+	require.Equal(t, nodes[1].dump(), nodes[0].dump())
+}
+
 // With authentication a plain put, which names no user, is refused.
 func TestPlainPutsAreRefusedWithoutUser(t *testing.T) {
 	n := openTemp(t)
