@@ -45,7 +45,8 @@ func openPutStream(ctx context.Context, t *kvTarget, method string) (*putStream,
 // put sends a message and waits for the answer, at most requestTimeout.
 func (s *putStream) put(r *etcdserverpb.TxnRequest, answer *etcdserverpb.TxnResponse) error {
 	s.limit.Reset(requestTimeout)
-	_ = s.SendMsg(r) // if it fails, RecvMsg returns the reason
+	defer s.limit.Stop() // until the next message is due
+	_ = s.SendMsg(r)     // if it fails, RecvMsg returns the reason
 	return s.RecvMsg(answer)
 }
 
