@@ -334,8 +334,11 @@ func (c *call) mayRead() error {
 }
 
 // mark records whether the server, and not the client, makes the call wait. The time for what has not arrived begins
-// again. If others wait for its memory, that is no excuse.
+// again. If others wait for its memory, that is no excuse. A nil call has no such time.
 func (c *call) mark(waits bool) {
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.conn.in.now.Load()

@@ -231,7 +231,8 @@ func (s *Server) runStream(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	}
 	ctx, cancel := s.streams.enter(ss.Context(), requiresLeader(ss.Context()))
 	defer cancel(nil)
-	err := handler(srv, &serverStream{ServerStream: ss, ctx: ctx, count: count, s: s})
+	from, _ := ctx.Value(callKey{}).(*call)
+	err := handler(srv, &serverStream{ServerStream: ss, ctx: ctx, call: from, count: count, s: s})
 	return toStatus(endedBy(ctx, err))
 }
 
@@ -239,6 +240,7 @@ func (s *Server) runStream(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 type serverStream struct {
 	grpc.ServerStream
 	ctx   context.Context
+	call  *call // nil: it did not come over a connection of its own
 	count *metrics.Method
 	s     *Server
 }
@@ -259,9 +261,12 @@ func (s *serverStream) SendMsg(m any) error {
 // left reports whether the client has ended the call, so that it is the reason of errors.
 func (s *serverStream) left() bool { return s.ServerStream.Context().Err() != nil }
 
-// RecvMsg implements grpc.ServerStream.
+// RecvMsg implements grpc.ServerStream. Until the next one the server makes the client wait, whose next message may have
+// arrived in part.
 func (s *serverStream) RecvMsg(m any) error {
+	s.call.mark(false)
 	err := s.ServerStream.RecvMsg(m)
+	s.call.mark(true)
 	s.count.Receive(err, s.left())
 	return err
 }

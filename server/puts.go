@@ -99,10 +99,7 @@ func (p *putStream) receive() {
 	defer close(p.asked)
 	for {
 		r := new(pb.TxnRequest)
-		p.mark(false)
-		err := p.stream.RecvMsg(r)
-		p.mark(true)
-		if err != nil {
+		if err := p.stream.RecvMsg(r); err != nil {
 			if !errors.Is(err, io.EOF) {
 				p.received = err
 			}
@@ -111,13 +108,6 @@ func (p *putStream) receive() {
 		if p.received = p.proposeAll(p.stream.Context(), r); p.received != nil {
 			return
 		}
-	}
-}
-
-// mark records whether the server makes the client wait, whose next message may have arrived in part.
-func (p *putStream) mark(waits bool) {
-	if c, ok := p.stream.Context().Value(callKey{}).(*call); ok {
-		c.mark(waits)
 	}
 }
 
