@@ -261,8 +261,8 @@ func (s *serverStream) SendMsg(m any) error {
 // left reports whether the client has ended the call, so that it is the reason of errors.
 func (s *serverStream) left() bool { return s.ServerStream.Context().Err() != nil }
 
-// RecvMsg implements grpc.ServerStream. Until the next one the server makes the client wait, whose next message may have
-// arrived in part.
+// RecvMsg implements grpc.ServerStream. Between two calls the server makes the client wait, whose next message may
+// have arrived in part.
 func (s *serverStream) RecvMsg(m any) error {
 	s.call.mark(false)
 	err := s.ServerStream.RecvMsg(m)

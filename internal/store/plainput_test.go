@@ -78,8 +78,8 @@ func randomCommand(rng *rand.Rand) (*pb.InternalRaftRequest, []byte) {
 	return put(key, string(make([]byte, rng.IntN(40)))), nil
 }
 
-// A value that looks like that of a large value, the events of a put, and the end of a lease's hold on its key are as by
-// etcd's appliers.
+// A value that looks like a record, the events of a put, and the end of a lease's hold on its key are as by etcd's
+// appliers.
 func TestPlainPutsOfSpecialKeysAndValues(t *testing.T) {
 	seen := make([][]string, 2)
 	nodes := []*node{openTemp(t), openTemp(t)}
