@@ -63,12 +63,13 @@ type putStream struct {
 	stream grpc.ServerStream
 	client *braid.Client // keeps the order of the puts
 	window *semaphore.Weighted
-	// asked are the messages without an answer, in order. received is why no more come; it is set before asked is closed.
-	asked    chan *putMessage
+	// asked are the messages without an answer, in order.
+	asked chan *putMessage
+	// received is the error that ended receiving; nil: the client has sent everything. It is set before asked is closed.
 	received error
 }
 
-// putMessage is what becomes of the puts of a message.
+// putMessage records the results of the puts of a message.
 type putMessage struct {
 	bytes   int64
 	settled chan struct{} // closed when all puts are
@@ -77,7 +78,7 @@ type putMessage struct {
 	left     int // puts that are not settled
 	revision int64
 	failed   error // of the first put that failed
-	at       int   // which one that is
+	at       int   // its place in the message
 }
 
 // puts serves a stream.
@@ -143,7 +144,8 @@ func (p *putStream) answerOne(ctx context.Context, m *putMessage) error {
 	return sendWithin(ctx, sendTimeout, func() error { return p.stream.SendMsg(answer) })
 }
 
-// proposeAll checks and proposes the puts of a message. It returns an error if nothing of the message has happened.
+// proposeAll checks and proposes the puts of a message. After an error nothing more of the stream is proposed. The puts
+// of the message before the one that failed were.
 func (p *putStream) proposeAll(ctx context.Context, r *pb.TxnRequest) error {
 	puts, err := putsOf(r)
 	if err == nil {
@@ -173,9 +175,10 @@ func (p *putStream) proposeAll(ctx context.Context, r *pb.TxnRequest) error {
 	}
 	for i, put := range puts {
 		if err := p.propose(ctx, m, i, put); err != nil {
-			for ; i < len(puts); i++ { // the order would not be kept if the others were proposed
-				m.settle(i, nil, err)
+			for at := i; at < len(puts); at++ {
+				m.settle(at, nil, err)
 			}
+			return err // the order would not be kept if later puts were proposed
 		}
 	}
 	return nil
@@ -184,18 +187,18 @@ func (p *putStream) proposeAll(ctx context.Context, r *pb.TxnRequest) error {
 // putsOf returns the puts of a message.
 func putsOf(r *pb.TxnRequest) ([]*pb.PutRequest, error) {
 	if len(r.Success) == 0 || len(r.Compare)+len(r.Failure) > 0 {
-		return nil, status.Error(codes.InvalidArgument, "braid: a message of a stream of puts has puts in success, and "+
-			"nothing else")
+		return nil, status.Error(codes.InvalidArgument,
+			"braid: a message of a stream of puts has puts in success, and nothing else")
 	}
 	if len(r.Success) > putsOfMessage {
-		return nil, status.Errorf(codes.InvalidArgument, "braid: a message of a stream of puts has at most %d puts, not %d",
-			putsOfMessage, len(r.Success))
+		return nil, status.Errorf(codes.InvalidArgument,
+			"braid: a message of a stream of puts has at most %d puts, not %d", putsOfMessage, len(r.Success))
 	}
 	puts := make([]*pb.PutRequest, len(r.Success))
 	for i, op := range r.Success {
 		if puts[i] = op.GetRequestPut(); puts[i] == nil || puts[i].PrevKv {
-			return nil, status.Errorf(codes.InvalidArgument, "braid: operation %d of the message is no put, or asks for the "+
-				"previous value, for which the answer has no place", i)
+			return nil, status.Errorf(codes.InvalidArgument,
+				"braid: operation %d of the message is no put, or asks for the previous value, which no answer has", i)
 		}
 		if err := checkPut(puts[i]); err != nil {
 			return nil, err

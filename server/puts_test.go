@@ -97,6 +97,23 @@ func TestStreamOfPutsEndsWithAFailure(t *testing.T) {
 	require.Len(t, got.Kvs, 3, "the others took effect")
 }
 
+// Behind a put that is not proposed, none is.
+func TestStreamOfPutsEndsWithAPutThatIsNotProposed(t *testing.T) {
+	c := startReal(t, 1, func(c *Config) { c.MaxRequestBytes = 1000 })
+	ctx := testContext(t)
+	client := c.client()
+	stream := putStreamOf(ctx, t, client)
+	require.NoError(t, stream.SendMsg(putsRequest("a", "1", "b", string(make([]byte, 1000)), "c", "1")))
+	require.NoError(t, stream.SendMsg(putsRequest("d", "1")))
+	err := stream.RecvMsg(new(pb.TxnResponse))
+	require.Equal(t, codes.InvalidArgument, status.Code(err))
+	require.ErrorContains(t, err, "put 1 of the message: etcdserver: request is too large")
+	got, err := client.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	require.NoError(t, err)
+	require.Len(t, got.Kvs, 1)
+	require.Equal(t, "a", string(got.Kvs[0].Key))
+}
+
 func TestStreamOfPutsRefuses(t *testing.T) {
 	c := startReal(t, 1)
 	client := c.client()
