@@ -108,6 +108,9 @@ func TestStreamOfPutsEndsWithAPutThatIsNotProposed(t *testing.T) {
 	err := stream.RecvMsg(new(pb.TxnResponse))
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	require.ErrorContains(t, err, "put 1 of the message: etcdserver: request is too large")
+	for _, s := range c.servers {
+		eventually(t, "all that was proposed", func() bool { return s.metrics.Pending.Load() == 0 })
+	}
 	got, err := client.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	require.NoError(t, err)
 	require.Len(t, got.Kvs, 1)
