@@ -20,9 +20,10 @@ var (
 	linksToUnknown      = count.New("links_to_unknown", "links to unknown members")
 	formatsRaised       = count.New("later_formats_that_members_wrote", "members that began to write a later format",
 		count.Staged)
+	// linksRefusedByFormat needs a member with an earlier version that joins just when the others raise the format, which
+	// they do once all members know it.
 	linksRefusedByFormat = count.New("links_refused_between_versions",
-		"links refused because a member does not know the format",
-		count.Bodiless)
+		"links refused because a member does not know the format", count.Staged)
 	heardOthersFirst = count.New("members_that_heard_others_first", "members that heard others first")
 )
 
