@@ -1,13 +1,11 @@
 package store
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/auth"
-	"go.etcd.io/etcd/server/v3/etcdserver/txn"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
@@ -122,9 +120,9 @@ func (s *Store) applyAccepted(r *pb.InternalRaftRequest) *Result {
 	if s.rights.auth.IsAuthEnabled() && s.Closed(r.GetHeader().GetAuthRevision()) {
 		return &Result{Err: auth.ErrUserEmpty}
 	}
-	resp, _, err := txn.Put(context.Background(), s.lg, s.lessor, s.kv, r.Put)
+	result := s.putPlain(r.Put.Key, r.Put.Value)
 	if !s.limits.quota.Available(r.Put) {
 		s.limits.noSpaceFound() // the next ones are not accepted
 	}
-	return &Result{Resp: resp, Err: err, replaced: s.replaced}
+	return result
 }

@@ -35,10 +35,15 @@ func (s *Store) applyPlain(c *Command) *Result {
 	if !ok || c.Body != nil || !s.admitsPlain(key, value) {
 		return nil
 	}
+	return s.putPlain(bytes.Clone(key), bytes.Clone(value))
+}
+
+// putPlain puts a key and a value, which must not change any more. It cannot fail.
+func (s *Store) putPlain(key, value []byte) *Result {
 	began := time.Now()
 	tx := s.kv.Write(nil)
 	a := new(plainAnswer)
-	a.header.Revision = tx.Put(bytes.Clone(key), bytes.Clone(value), lease.NoLease)
+	a.header.Revision = tx.Put(key, value, lease.NoLease)
 	tx.End()
 	a.resp.Header = &a.header
 	a.result.Resp, a.result.replaced = &a.resp, s.replaced
