@@ -39,8 +39,8 @@ func resultOf(answer any) (*store.Result, error) {
 
 // await replicates a command, after those of the call's tokens, and returns the answer.
 func (s *Server) await(ctx context.Context, e *store.Encoded, o braid.ProposeOptions) (any, error) {
-	if len(e.Command)+len(e.Body) > s.cfg.MaxRequestBytes {
-		return nil, rpctypes.ErrGRPCRequestTooLarge
+	if err := s.checkSize(e); err != nil {
+		return nil, err
 	}
 	tokens, err := tokensOf(ctx)
 	if err != nil {
@@ -73,6 +73,14 @@ func (s *Server) await(ctx context.Context, e *store.Encoded, o braid.ProposeOpt
 		err = braid.ErrMaybeCommitted
 	}
 	return nil, s.failed(err)
+}
+
+// checkSize refuses a command that is too large.
+func (s *Server) checkSize(e *store.Encoded) error {
+	if len(e.Command)+len(e.Body) > s.cfg.MaxRequestBytes {
+		return rpctypes.ErrGRPCRequestTooLarge
+	}
+	return nil
 }
 
 func (s *Server) failed(err error) error {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/store"
@@ -65,7 +65,8 @@ type putStream struct {
 	window *semaphore.Weighted
 	// asked are the messages without an answer, in order.
 	asked chan *putMessage
-	// received is the error that ended receiving; nil: the client has sent everything. It is set before asked is closed.
+	// received is the error that ended receiving; nil: the client has sent everything. It is set before asked is
+	// closed.
 	received error
 }
 
@@ -147,20 +148,7 @@ func (p *putStream) answerOne(ctx context.Context, m *putMessage) error {
 // proposeAll checks and proposes the puts of a message. After an error nothing more of the stream is proposed. The puts
 // of the message before the one that failed were.
 func (p *putStream) proposeAll(ctx context.Context, r *pb.TxnRequest) error {
-	puts, err := putsOf(r)
-	if err == nil {
-		err = p.s.fit(pb.KV_Put_FullMethodName, r)
-	}
-	if err == nil {
-		err = p.s.rates.take(ctx, r)
-	}
-	all := &pb.InternalRaftRequest{Txn: r}
-	if err == nil {
-		err = p.s.mayPropose(ctx, all)
-	}
-	if err == nil {
-		err = toStatus(p.s.store.CheckSpace(all)) // prefixes' quotas count when the puts before are applied
-	}
+	puts, err := p.check(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -182,6 +170,26 @@ func (p *putStream) proposeAll(ctx context.Context, r *pb.TxnRequest) error {
 		}
 	}
 	return nil
+}
+
+// check returns the puts of a message, unless the message is refused.
+func (p *putStream) check(ctx context.Context, r *pb.TxnRequest) ([]*pb.PutRequest, error) {
+	puts, err := putsOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.s.fit(pb.KV_Put_FullMethodName, r); err != nil {
+		return nil, err
+	}
+	if err := p.s.rates.take(ctx, r); err != nil {
+		return nil, err
+	}
+	all := &pb.InternalRaftRequest{Txn: r}
+	if err := p.s.mayPropose(ctx, all); err != nil {
+		return nil, err
+	}
+	// Quotas of prefixes are checked when the puts before are applied.
+	return puts, toStatus(p.s.store.CheckSpace(all))
 }
 
 // putsOf returns the puts of a message.
@@ -207,71 +215,72 @@ func putsOf(r *pb.TxnRequest) ([]*pb.PutRequest, error) {
 	return puts, nil
 }
 
-// propose proposes a put. If the log's queues are full, it waits for as long as a request may take.
+// propose proposes a put, which is settled later unless propose fails.
 func (p *putStream) propose(ctx context.Context, m *putMessage, i int, put *pb.PutRequest) error {
 	e, err := p.s.store.Encode(ctx, &pb.InternalRaftRequest{Put: put})
 	if err != nil {
 		return toStatus(err)
 	}
-	if len(e.Command)+len(e.Body) > p.s.cfg.MaxRequestBytes {
-		return rpctypes.ErrGRPCRequestTooLarge
+	if err := p.s.checkSize(&e); err != nil {
+		return err
 	}
 	p.s.metrics.Pending.Add(1)
+	err = p.order(ctx, &e, func(answer any, err error) {
+		p.s.metrics.Pending.Add(-1)
+		if err != nil {
+			err = p.s.failed(err)
+		}
+		m.settle(i, answer, err)
+	})
+	if err != nil {
+		p.s.metrics.Pending.Add(-1)
+	}
+	return err
+}
+
+// order gives a command to the log. If the log's queues are full, it tries again for as long as a request may take.
+func (p *putStream) order(ctx context.Context, e *store.Encoded, done func(any, error)) error {
 	for deadline := time.Now().Add(p.s.timeout); ; {
-		err := p.client.ProposeAsync(e.Command, e.Body, func(answer any, err error) {
-			p.s.metrics.Pending.Add(-1)
-			m.settle(i, answer, p.failed(err))
-		})
+		err := p.client.ProposeAsync(e.Command, e.Body, done)
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, braid.ErrOverloaded) || time.Now().After(deadline) {
-			p.s.metrics.Pending.Add(-1)
-			return p.failed(err)
+			return p.s.failed(err)
 		}
 		select {
 		case <-time.After(putAgain):
 		case <-ctx.Done():
-			p.s.metrics.Pending.Add(-1)
 			return ctx.Err()
 		}
 	}
 }
 
-func (p *putStream) failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return p.s.failed(err)
-}
-
-// settle records what became of a put.
+// settle records the result of a put.
 func (m *putMessage) settle(i int, answer any, err error) {
-	var result *store.Result
+	var revision int64
 	if err == nil {
-		if result, err = resultOf(answer); err == nil {
-			err = result.Err
-		}
+		revision, err = revisionOf(answer)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil && (m.failed == nil || i < m.at) {
 		m.failed, m.at = err, i
 	}
-	if put, ok := resultResp[*pb.PutResponse](result); ok {
-		m.revision = max(m.revision, put.GetHeader().GetRevision())
-	}
+	m.revision = max(m.revision, revision)
 	if m.left--; m.left == 0 {
 		close(m.settled)
 	}
 }
 
-// resultResp is the response of a result, if it has one of that type.
-func resultResp[R proto.Message](r *store.Result) (resp R, ok bool) {
-	if r != nil {
-		resp, ok = r.Resp.(R)
+// revisionOf returns the revision of a put that was applied, or the error with which it was.
+func revisionOf(answer any) (int64, error) {
+	result, err := resultOf(answer)
+	if err != nil || result.Err != nil {
+		return 0, cmp.Or(err, result.Err)
 	}
-	return resp, ok
+	put, _ := result.Resp.(*pb.PutResponse)
+	return put.GetHeader().GetRevision(), nil
 }
 
 // failure is the error of the first put that failed, with its place in the message.
