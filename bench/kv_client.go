@@ -280,12 +280,12 @@ func (c *kvClient) readModifyWrite(ctx context.Context, call int64, size int) er
 // note counts the outcome of an operation. After an error the next connection is tried.
 func (c *kvClient) note(kind workload.Kind, start int64, err error) { c.noteAll(kind, 1, start, err) }
 
-// noteAll counts the outcome of n operations that have one answer: one latency, and at most one error.
+// noteAll counts the outcome of n operations that have one answer: n operations or n errors, and one latency.
 func (c *kvClient) noteAll(kind workload.Kind, n int, start int64, err error) {
 	r := c.r
 	end := r.now()
 	if err != nil {
-		c.fail(err)
+		c.fail(n, err)
 		return
 	}
 	r.ok.Add(int64(n))
@@ -295,12 +295,12 @@ func (c *kvClient) noteAll(kind workload.Kind, n int, start int64, err error) {
 	}
 }
 
-// fail counts an operation that failed. It is separate so that note's err need not escape.
+// fail counts n operations that failed. It is separate so that note's err need not escape.
 //
 //go:noinline
-func (c *kvClient) fail(err error) {
+func (c *kvClient) fail(n int, err error) {
 	c.r.lastErr.Store(&err)
-	c.r.failed.Add(1)
+	c.r.failed.Add(int64(n))
 	if why := refusalOf(err); why != "" {
 		c.r.refuseOnce.Do(func() {
 			c.r.refused.Store(&RefusedError{Why: why, Err: err})
