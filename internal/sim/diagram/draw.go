@@ -156,7 +156,7 @@ func (p *picture) alone(c canvas, member, mark, text string) {
 	c.put(x, mark+" "+text)
 }
 
-// arrow draws a message. Its type is in the arrow if there is room, and its fields are to the right of all members.
+// arrow draws a message: an arrow with its type, if there is room, and its fields right of the columns of all members.
 func (p *picture) arrow(c canvas, r *row, text string) {
 	from, to := p.place[r.from], p.place[r.to]
 	left, right, tip, head := from+1, to, to-1, '▶'

@@ -103,8 +103,8 @@ func (s *story) more(line string) {
 	last.also = append(last.also, line)
 }
 
-// settled returns the rows that keep selects; nil: all. The row of a message is selected by the line of its
-// sending or of its arrival.
+// settled returns the rows to draw. keep reports whether a row with a line of the trace is drawn; nil: all rows are. A
+// message has two lines, one for its sending and one for its arrival, and is drawn if either is kept.
 func (s *story) settled(keep func(line string) bool) (out []*row) {
 	for _, r := range s.rows {
 		if r.kind != joined && (keep == nil || slices.ContainsFunc(r.lines(), keep)) {

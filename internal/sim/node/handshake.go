@@ -20,9 +20,9 @@ var (
 	linksToUnknown      = count.New("links_to_unknown", "links to unknown members")
 	formatsRaised       = count.New("later_formats_that_members_wrote", "members that began to write a later format",
 		count.Staged)
-	// linksRefusedByFormat needs a member with an earlier version that joins just when the others raise the format, which
+	// LinksRefusedByFormat needs a member with an earlier version that joins after the others raised the format, which
 	// they do once all members know it.
-	linksRefusedByFormat = count.New("links_refused_between_versions",
+	LinksRefusedByFormat = count.New("links_refused_between_versions",
 		"links refused because a member does not know the format", count.Staged)
 	heardOthersFirst = count.New("members_that_heard_others_first", "members that heard others first")
 )
@@ -77,7 +77,7 @@ func (w *Environment) linked(from *Member, life int, to *Member) bool {
 func (w *Environment) sameFormat(from, to *Member) bool {
 	why := from.Handshakes.Told().Format.Differs(to.Handshakes.Told().Format)
 	if why != "" {
-		w.Count(linksRefusedByFormat)
+		w.Count(LinksRefusedByFormat)
 		w.Tracef("%s   no link with %s: %s", from.ID, to.ID, why)
 	}
 	return why == ""
