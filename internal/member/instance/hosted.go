@@ -21,7 +21,8 @@ type HostedConfig struct {
 	// member is to be its first leader.
 	Closed, Stands bool
 	KeepLogBytes   int64 // of log that is kept for members that catch up
-	// Mutant is old-clock, keep-nothing, weave-give-up-early, weave-cut-committed, weave-depart-any, drain-unheeded.
+	// Mutant is one of old-clock, keep-nothing, weave-give-up-early, weave-cut-committed, weave-depart-any and
+	// drain-unheeded; "": none.
 	Mutant mutant.Name
 }
 
