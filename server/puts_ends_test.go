@@ -240,6 +240,7 @@ func TestStreamOfPutsKeepsOrderWithoutALeader(t *testing.T) {
 
 // A switch of protocols is no different.
 func TestStreamOfPutsKeepsOrderAcrossProtocols(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	c := startReal(t, 3)
 	ctx := testContext(t)
 	client := c.client(c.follower())
@@ -353,6 +354,7 @@ func requirePrefixes(t *testing.T, ctx context.Context, client *clientv3.Client,
 
 // Without a majority a stream fails in time.
 func TestStreamOfPutsWithoutQuorum(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	c := startReal(t, 3)
 	leader := c.leader()
 	stream := putStreamOf(testContext(t), t, c.client(leader))
