@@ -23,6 +23,10 @@ type selfView struct {
 	member     bool // it is in the membership that is applied here
 	// led: every instance has a leader, so that something can be written.
 	led bool
+	// lost is when an instance lost its leader; zero if each has one, or never had.
+	lost time.Time
+	// replaced is closed when another view replaces this one.
+	replaced chan struct{}
 }
 
 func (v *selfView) isLeader() bool { return v.leader == v.id && v.id != 0 }
@@ -85,14 +89,49 @@ func (s *Server) updateSelf() (old, now *selfView) {
 	s.observe(&st)
 	s.retime(&st.Profile)
 	s.replace(st.Placement)
-	now = &selfView{id: s.id, leader: st.Leader(), term: uint64(st.Lead.Term), led: st.HasLeaders()}
+	now = &selfView{id: s.id, leader: st.Leader(), term: uint64(st.Lead.Term), led: st.HasLeaders(),
+		replaced: make(chan struct{})}
 	for i := range st.Members {
 		if st.Members[i].ID == s.id {
 			now.member = true
 			now.learner = st.Members[i].Learner && !st.Members[i].Joining
 		}
 	}
-	return s.self.Swap(now), now
+	old = s.self.Load()
+	switch {
+	case now.led:
+	case old.led:
+		now.lost = time.Now()
+	default:
+		now.lost = old.lost
+	}
+	s.self.Store(now)
+	close(old.replaced)
+	return old, now
+}
+
+// awaitLeader returns nil when every instance has a leader. It waits for as long as an election takes after the last
+// leader was lost: a switch, a transfer and an election are no reason to refuse a request, a lost majority is one.
+func (s *Server) awaitLeader(ctx context.Context) error {
+	v := s.self.Load()
+	if v.led {
+		return nil
+	}
+	elected := time.NewTimer(time.Until(v.lost.Add(s.electionTimeout())))
+	defer elected.Stop()
+	for !v.led {
+		select {
+		case <-v.replaced:
+			v = s.self.Load()
+		case <-elected.C:
+			return rpctypes.ErrGRPCNoLeader
+		case <-ctx.Done():
+			return toStatus(ctx.Err())
+		case <-s.stopping:
+			return rpctypes.ErrGRPCStopped
+		}
+	}
+	return nil
 }
 
 // follow acts on changes of leader and membership, until the server stops.

@@ -166,7 +166,7 @@ func endedBy(ctx context.Context, err error) error {
 }
 
 // admit counts a call by its client's version. It refuses the call if the client requires a leader
-// and this member knows none.
+// and this member knows none, after it has waited for an election.
 func (s *Server) admit(ctx context.Context, stream bool) error {
 	version := "unknown"
 	if v := metadata.ValueFromIncomingContext(ctx, rpctypes.MetadataClientAPIVersionKey); len(v) > 0 {
@@ -176,8 +176,8 @@ func (s *Server) admit(ctx context.Context, stream bool) error {
 		return rpctypes.ErrGRPCInvalidClientAPIVersion
 	}
 	s.metrics.Client(stream, version)
-	if !s.self.Load().led && requiresLeader(ctx) {
-		return rpctypes.ErrGRPCNoLeader
+	if requiresLeader(ctx) {
+		return s.awaitLeader(ctx)
 	}
 	return nil
 }

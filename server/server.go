@@ -189,7 +189,7 @@ func closeAll(listeners []net.Listener) {
 
 // open opens store and log and makes the services.
 func (s *Server) open() error {
-	s.self.Store(&selfView{id: s.id})
+	s.self.Store(&selfView{id: s.id, replaced: make(chan struct{})})
 	s.cfg.Store.OnFatal = s.fail
 	s.cfg.Store.Bodies, s.cfg.Store.Repairable = bodies{s}, true
 	s.cfg.Store.Reserve, s.cfg.Store.Client = s.diskNeed, clientNamed

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -280,6 +282,28 @@ func TestRequireLeader(t *testing.T) {
 	_, err = f.client.Put(ctx, "k", "v")
 	require.NoError(t, err)
 	require.Len(t, patient.recv().Events, 1)
+}
+
+// A switch of the protocol leaves a member without a leader for a moment, and so does an election.
+func TestRequireLeaderWaitsForAnElection(t *testing.T) {
+	f := start(t, func(c *Config) { c.Node.ElectionTimeout = 20 * time.Second })
+	needs := clientv3.WithRequireLeader(testContext(t))
+	f.fake.set(func(l *fakeLog) { l.leader = 0 })
+	eventually(t, "the loss of the leader", func() bool { return !f.self.Load().led })
+	within, cancel := context.WithTimeout(needs, 100*time.Millisecond)
+	defer cancel()
+	_, err := f.kvClient().Range(within, &pb.RangeRequest{Key: []byte("k"), Serializable: true})
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
+
+	answered := make(chan error, 1)
+	go func() {
+		_, err := f.kvClient().Range(needs, &pb.RangeRequest{Key: []byte("k"), Serializable: true})
+		answered <- err
+	}()
+	w := f.rawWatch(t, needs)
+	f.fake.set(func(l *fakeLog) { l.leader = 0x10 })
+	require.NoError(t, <-answered)
+	w.create(&pb.WatchCreateRequest{Key: []byte("k")})
 }
 
 func nothingMissing(*mvccpb.Event) int { return 0 }
