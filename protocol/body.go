@@ -117,8 +117,11 @@ func (e *Entry) AppendBodyHead(dst []byte) []byte {
 	le := binary.LittleEndian
 	dst = append(dst, byte(e.Form), 0, 0, 0)
 	dst = le.AppendUint32(dst, uint32(len(e.Body)))
-	crc := e.BodyDigest
-	if e.Form != FormWhole {
+	crc, known := e.BodySum()
+	switch {
+	case e.Form == FormWhole:
+		crc = e.BodyDigest
+	case !known:
 		crc = Digest(e.Body)
 	}
 	return le.AppendUint32(dst, mixed(crc, e.Form))
@@ -156,5 +159,28 @@ func (e *Entry) DecodeBody(b []byte) (rest []byte, err error) {
 	if got := Digest(e.Body); got != crc {
 		return nil, corrupt("checksum %08x, want %08x", got, crc)
 	}
+	e.sum = sumOf(e.Body, crc)
 	return b[end:], nil
+}
+
+// bodySum is the CRC-32C of a body in its form. It is that of the bytes that begin at a place, which do not change: an
+// entry that gets another body has none.
+type bodySum struct {
+	at   *byte
+	size int
+	crc  uint32
+}
+
+func sumOf(body []byte, crc uint32) bodySum {
+	if len(body) == 0 {
+		return bodySum{}
+	}
+	return bodySum{&body[0], len(body), crc}
+}
+
+// BodySum returns the CRC-32C of Body in its form. known is false if it was not computed when the entry was sealed or
+// decoded.
+func (e *Entry) BodySum() (crc uint32, known bool) {
+	known = len(e.Body) > 0 && e.sum == sumOf(e.Body, e.sum.crc)
+	return e.sum.crc, known
 }

@@ -81,3 +81,34 @@ func TestForms(t *testing.T) {
 		t.Error("order of forms")
 	}
 }
+
+// A checksum holds for the bytes that it was computed of, and for no others.
+func TestBodySum(t *testing.T) {
+	body := bytes.Repeat([]byte("abcdefg"), 100)
+	e := entryWith(1, 1, FormWhole, body)
+	if crc, known := e.BodySum(); !known || crc != Digest(body) {
+		t.Errorf("sealed: %08x, %v", crc, known)
+	}
+	part := entryWith(2, 3, RowForm(4), body)
+	if _, known := part.BodySum(); known {
+		t.Error("of a part of the body that was sealed")
+	}
+	got, err := DecodeMessage(wire(&Message{Type: toyTalk, Instance: 1, From: 1, To: 2, Term: 7,
+		Entries: []Entry{e, part, entryWith(3, 3, FormNone, body)}}), toy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if crc, known := got.Entries[i].BodySum(); !known || crc != Digest(got.Entries[i].Body) {
+			t.Errorf("decoded %d: %08x, %v", i, crc, known)
+		}
+	}
+	if _, known := got.Entries[2].BodySum(); known {
+		t.Error("of no body")
+	}
+	decoded := got.Entries[1]
+	decoded.Body = bytes.Clone(decoded.Body)
+	if _, known := decoded.BodySum(); known {
+		t.Error("of another body")
+	}
+}

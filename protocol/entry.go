@@ -122,6 +122,7 @@ type Entry struct {
 
 	// head is the encoded envelope; nil until Seal or decoding.
 	head *[HeadSize]byte
+	sum  bodySum
 }
 
 // HeadSize is the length in bytes of an encoded envelope.
@@ -219,6 +220,7 @@ func (e *Entry) SealPayload() {
 	e.K, e.Form, e.BodySize, e.BodyDigest = 0, FormNone, 0, 0
 	if len(e.Body) > 0 {
 		e.K, e.Form, e.BodySize, e.BodyDigest = 1, FormWhole, uint32(len(e.Body)), Digest(e.Body)
+		e.sum = sumOf(e.Body, e.BodyDigest)
 	}
 }
 

@@ -104,7 +104,9 @@ func bodyOf(instance protocol.InstanceID, e *protocol.Entry) *wal.Body {
 		panic(fmt.Sprintf("member: %d bytes as %s of the body of entry %d, want %d", len(e.Body), e.Form, e.Index,
 			e.BodyLen()))
 	}
-	return BodyRecord(e.Ref(instance), e.Form, e.Body).Body
+	b := BodyRecord(e.Ref(instance), e.Form, e.Body).Body
+	b.Checksum, b.Checked = e.BodySum()
+	return b
 }
 
 // BodyRecord is the record that makes a body durable apart from its entry.

@@ -18,6 +18,9 @@ type Body struct {
 	// Size and Digest describe the whole body, in any form.
 	Size, Digest uint32
 	Bytes        []byte
+	// Checksum is the CRC-32C of Bytes if Checked. Otherwise Append computes it.
+	Checksum uint32
+	Checked  bool
 }
 
 // BodiesOptions are the options with which a store of bodies is opened.
@@ -195,9 +198,12 @@ func (b *Bodies) put(body *Body, number uint64) (*held, error) {
 		return nil, err
 	}
 	meta := *body
-	meta.Bytes = nil
-	h := &held{meta: meta, file: b.current, offset: b.end, length: uint32(len(body.Bytes)),
-		crc: checksum(body.Bytes), number: number}
+	meta.Bytes, meta.Checksum, meta.Checked = nil, 0, false
+	crc := body.Checksum
+	if !body.Checked {
+		crc = checksum(body.Bytes)
+	}
+	h := &held{meta: meta, file: b.current, offset: b.end, length: uint32(len(body.Bytes)), crc: crc, number: number}
 	head := h.head()
 	head.durable = uint32(b.durable)
 	b.dirty, b.sealed = true, false

@@ -408,6 +408,36 @@ func TestReopeningTakesNoSpace(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
+// A body that changed after its checksum was computed is damaged when it is read, also after a restart.
+func TestBodiesKeepTheChecksumOfTheCaller(t *testing.T) {
+	mem := vfs.NewMem()
+	b := openBodiesMem(t, mem)
+	for i, n := range []int{100, 20_000} {
+		right, wrong := someBody(1, uint64(2*i+1), 1, n), someBody(1, uint64(2*i+2), 1, n)
+		for _, body := range []*Body{&right, &wrong} {
+			body.Checksum, body.Checked = checksum(body.Bytes), true
+		}
+		wrong.Bytes[n/2] ^= 1
+		require.NoError(t, b.Append(right))
+		require.NoError(t, b.Append(wrong))
+	}
+	require.NoError(t, b.Sync())
+	for range 2 {
+		for index := range uint64(4) {
+			got, err := b.Read(1, index+1)
+			if index%2 == 0 {
+				require.NoError(t, err)
+				require.Equal(t, someBody(1, index+1, 1, len(got.Bytes)), got)
+			} else {
+				require.ErrorAs(t, err, new(*CorruptError))
+			}
+		}
+		require.NoError(t, b.Close())
+		b = openBodiesMem(t, mem)
+	}
+	require.NoError(t, b.Close())
+}
+
 func TestBodiesOfAllSizes(t *testing.T) {
 	b := openBodiesMem(t, vfs.NewMem())
 	large := someBody(2, 1, 9, 3*testBodies)
