@@ -59,6 +59,9 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 
 // Unmarshal implements encoding.CodecV2.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
+	if r, ok := v.(*pb.PutRequest); ok {
+		return unmarshalPut(data, r)
+	}
 	m, ok := v.(proto.Message)
 	if !ok {
 		return fmt.Errorf("server: %T is no message", v)

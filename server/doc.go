@@ -15,7 +15,7 @@
 // have admin.go, reshape.go, tune.go, switch.go, advise.go, zones.go, replace.go, drain.go, prefixquota.go, backup.go.
 // puts.go is the service for streams of puts.
 // backups.go is for programs that make and restore backups. frames.go, call.go, body.go and intake.go bound the memory
-// of requests while they are received, and codec.go that of responses until they are sent.
+// of requests while they are received, and codec.go that of responses until they are sent; codecput.go decodes puts.
 // limit.go bounds connections, rate.go requests a second, listen.go distinguishes gRPC from HTTP on one port; grpc.go
 // and http.go set the two up, access.go checks HTTP requests and has what developers look at, salvage.go saves what is
 // left of a cluster without a majority, and httpauth.go checks the user of HTTP requests. passage.go notes when a call

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/format"
+	"github.com/braidlog/braid/internal/sys"
 )
 
 const (
@@ -153,7 +154,7 @@ func (r *reader) grown(n int) ([]byte, error) {
 			return nil, err
 		}
 	}
-	b := make([]byte, n)
+	b := sys.Uncleared(n)
 	return b, r.body(b)
 }
 
