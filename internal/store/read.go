@@ -24,7 +24,11 @@ func (s *Store) Range(ctx context.Context, r *pb.RangeRequest) (resp *pb.RangeRe
 	}
 	allowed := func(user *auth.AuthInfo) error { return s.rights.auth.IsRangePermitted(user, r.Key, r.RangeEnd) }
 	err = s.rights.permitted(ctx, allowed, func() error {
-		resp, _, err = txn.Range(ctx, s.lg, s.kv, asked, true)
+		if isPlainGet(asked) {
+			resp, err = s.getPlain(ctx, asked)
+		} else {
+			resp, _, err = txn.Range(ctx, s.lg, s.kv, asked, true)
+		}
 		return err
 	})
 	if err == nil && byValue {
