@@ -24,7 +24,7 @@ const (
 	LargeMessage = 256 << 10
 	LargeFor     = 10 * time.Second
 	// partRoom is as much as most parts of messages take.
-	partRoom = 32
+	partRoom = 72
 )
 
 // StreamAt is the stream of the instance at a place among those that it began with, from 0 on. An instance behind a
@@ -151,6 +151,12 @@ func (h *Hosted) Unsent(m *protocol.Message, err error, placed protocol.Index) (
 	return u
 }
 
+// frameMemory is all that the frame of a message with no more than one entry needs, in one piece.
+type frameMemory struct {
+	parts [5][]byte
+	head  [protocol.MessageHeadSize + partRoom]byte
+}
+
 // Framer lists the bytes of messages.
 type Framer struct {
 	Load   member.Loader
@@ -163,8 +169,12 @@ type Framer struct {
 // and bodies that are not at hand are read from the disk. Bodies are cut to what the receiver is
 // to hold. Frame does not change the message, because the core shares its entries.
 func (f *Framer) Frame(m *protocol.Message) ([][]byte, error) {
-	parts := make([][]byte, 1, 3+2*len(m.Entries))
-	parts[0] = m.AppendHead(make([]byte, 0, protocol.MessageHeadSize+partRoom))
+	memory := &frameMemory{}
+	parts := memory.parts[:1]
+	if len(m.Entries) > 1 {
+		parts = make([][]byte, 1, 3+2*len(m.Entries))
+	}
+	parts[0] = m.AppendHead(memory.head[:0])
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if e.BodySize > 0 || !e.Applicable() {

@@ -128,10 +128,8 @@ func (s *ISS) fill(b *broadcast) {
 		s.proposeSeal(b)
 	}
 	for len(s.proposals.queue) > 0 && b.hasFreeSlot() {
-		e := s.proposals.queue[0]
-		s.proposals.queue[0] = protocol.Entry{} // release its memory
-		s.proposals.queue = s.proposals.queue[1:]
-		s.proposals.queued -= e.Bytes()
+		e, rest := slots.Pop(s.proposals.queue)
+		s.proposals.queue, s.proposals.queued = rest, s.proposals.queued-e.Bytes()
 		b.propose(e)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/internal/protocol/paxos/relay"
+	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -327,9 +328,7 @@ func (s *Paxos) next() (e protocol.Entry, ok bool) {
 		}
 	}
 	if len(l.queue) > 0 {
-		e = l.queue[0]
-		l.queue[0] = protocol.Entry{} // release its memory
-		l.queue = l.queue[1:]
+		e, l.queue = slots.Pop(l.queue)
 		l.queued -= e.Bytes()
 		return e, true
 	}

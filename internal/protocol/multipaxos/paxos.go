@@ -202,8 +202,15 @@ func receive(s *Paxos, m *protocol.Message) {
 
 // make returns a message with its head.
 func (s *Paxos) make(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
-	return &protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to, Term: protocol.Term(s.ballot),
-		Commit: s.log.Last(), Part: &p}
+	m := &struct { // one allocation
+		protocol.Message
+		part Part
+	}{protocol.Message{
+		Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to,
+		Term: protocol.Term(s.ballot), Commit: s.log.Last(),
+	}, p}
+	m.Part = &m.part
+	return &m.Message
 }
 
 // send sends a message now.

@@ -2,6 +2,6 @@
 //
 // How to read: ballot.go (ballots), log.go (the log of decided entries), setup.go (settings, and a member's decided
 // state at its start and after a snapshot), disk.go (the state of the member's own disk), config.go (membership
-// changes), tune.go (the settings under a profile), bodies.go (large values: which members have them), part.go (the
-// protocol's part of a message).
+// changes), tune.go (the settings under a profile), bodies.go (large values: which members have them), queue.go
+// (entries that wait for a slot), part.go (the protocol's part of a message).
 package slots
