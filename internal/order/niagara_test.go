@@ -302,26 +302,6 @@ func TestNiagaraRefusesACursorThatCannotBe(t *testing.T) {
 	require.Panics(t, func() { NewNiagara(c) })
 }
 
-// Entries cost no allocation once the queues have their size.
-func TestNiagaraDoesNotAllocate(t *testing.T) {
-	const instances = 4
-	o := NewNiagara(Begin(instances, true))
-	entries := make([]protocol.Entry, 1)
-	out := make([]Placed, 0, 2*instances)
-	index := protocol.Index(0)
-	round := func() {
-		index++
-		for i := range protocol.InstanceID(instances) {
-			entries[0] = batch(index, 1)
-			o.Add(instances-i, entries)
-		}
-		out = o.Next(out[:0])
-	}
-	round()
-	require.Zero(t, testing.AllocsPerRun(100, round))
-	require.Len(t, out, instances)
-}
-
 func BenchmarkNiagaraNext(b *testing.B) {
 	for _, instances := range []int{1, 4, 12} {
 		b.Run(fmt.Sprint("R=", instances), func(b *testing.B) {

@@ -70,6 +70,27 @@ func benchEntries(n, size int) []protocol.Entry {
 	return entries
 }
 
+// replicate has a leader propose entries, which two followers acknowledge and its disk writes.
+func replicate(r *Raft, out *protocol.Effects, now time.Duration, entries []protocol.Entry) {
+	r.Step(now, protocol.Propose{Entries: entries}, out)
+	for _, m := range out.Send {
+		if m.Type == message.Append && m.Context != 0 {
+			ack := message.With(protocol.Message{Type: message.AppendResp, Instance: 1, From: m.To, To: 1, Term: 1,
+				Context: m.Context}, message.Part{Index: r.log.Last})
+			r.Step(now, ack.Message, out)
+		}
+	}
+	r.Step(now, protocol.Persisted{Seq: out.Seq}, out)
+	out.Reset()
+}
+
+// compact gives up the log before the last committed entry.
+func compact(r *Raft, out *protocol.Effects, now time.Duration) {
+	if r.commit > 1 {
+		r.Step(now, protocol.Compact{Index: r.commit - 1}, out)
+	}
+}
+
 // BenchmarkLeaderAppend: entries proposed, sent to two followers, written, acknowledged
 // and committed; per entry.
 func BenchmarkLeaderAppend(b *testing.B) {
@@ -81,18 +102,9 @@ func BenchmarkLeaderAppend(b *testing.B) {
 			now := time.Duration(0)
 			for i := 0; i < b.N; i += n {
 				now += time.Microsecond
-				r.Step(now, protocol.Propose{Entries: entries}, out)
-				for _, m := range out.Send {
-					if m.Type == message.Append && m.Context != 0 {
-						ack := message.With(protocol.Message{Type: message.AppendResp, Instance: 1, From: m.To, To: 1, Term: 1,
-							Context: m.Context}, message.Part{Index: r.log.Last})
-						r.Step(now, ack.Message, out)
-					}
-				}
-				r.Step(now, protocol.Persisted{Seq: out.Seq}, out)
-				out.Reset()
-				if i%(1<<16) < n && r.commit > 1 {
-					r.Step(now, protocol.Compact{Index: r.commit - 1}, out)
+				replicate(r, out, now, entries)
+				if i%(1<<16) < n {
+					compact(r, out, now)
 				}
 			}
 			if r.commit != r.log.Last {
@@ -100,6 +112,21 @@ func BenchmarkLeaderAppend(b *testing.B) {
 			}
 		})
 	}
+}
+
+// follow has a follower take in entries in a frame, and write them. heads is memory for theirs.
+func follow(r *Raft, out *protocol.Effects, entries []protocol.Entry, heads []byte) {
+	last := r.log.Last
+	frame := make([]protocol.Entry, len(entries)) // as decoding makes one
+	for k := range entries {
+		frame[k] = entries[k]
+		frame[k].Seal(last+1+protocol.Index(k), 1, heads[k*protocol.HeadSize:])
+	}
+	m := message.With(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: last,
+		Entries: frame, Context: 1}, message.Part{Index: last, LogTerm: r.log.LastTerm}).Message
+	r.Step(0, m, out)
+	r.Step(0, protocol.Persisted{Seq: out.Seq}, out)
+	out.Reset()
 }
 
 // BenchmarkFollowerAppend: frames of 256 entries taken in and acknowledged; per entry.
@@ -110,19 +137,9 @@ func BenchmarkFollowerAppend(b *testing.B) {
 	heads := make([]byte, n*protocol.HeadSize)
 	b.ReportAllocs()
 	for i := 0; i < b.N; i += n {
-		last := r.log.Last
-		frame := make([]protocol.Entry, n) // as decoding makes one
-		for k := range entries {
-			frame[k] = entries[k]
-			frame[k].Seal(last+1+protocol.Index(k), 1, heads[k*protocol.HeadSize:])
-		}
-		m := message.With(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: last,
-			Entries: frame, Context: 1}, message.Part{Index: last, LogTerm: r.log.LastTerm}).Message
-		r.Step(0, m, out)
-		r.Step(0, protocol.Persisted{Seq: out.Seq}, out)
-		out.Reset()
-		if i%(1<<16) < n && r.commit > 1 {
-			r.Step(0, protocol.Compact{Index: r.commit - 1}, out)
+		follow(r, out, entries, heads)
+		if i%(1<<16) < n {
+			compact(r, out, 0)
 		}
 	}
 }
