@@ -254,8 +254,11 @@ func (r *Replica) assemble(a *apply.Applier) error {
 		r.CheckState()
 	}
 	r.proposer = newProposer(r.now, func(home protocol.InstanceID) {
-		loops := r.loops.Load()
-		instance.WakeTakers(loops, o.Begin.Keyed, home, loops.Wake)
+		loops, bytes := r.loops.Load(), 0
+		if len(loops.ids) > 1 && !o.Begin.Keyed {
+			bytes, _, _ = r.proposer.waiting(protocol.FirstInstance)
+		}
+		instance.WakeTakers(loops, o.Begin.Keyed, home, bytes, loops.Wake)
 	}, r.apply.wakeReaders, o)
 	if err := r.instances.Start(instancesHost{r}); err != nil {
 		return err

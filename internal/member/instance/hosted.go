@@ -292,7 +292,6 @@ const stride = 64
 // propose takes this member's batches as long as the instance may take more, and as long as no
 // other instance would take them sooner.
 func (h *Hosted) propose() {
-	timed := h.batchAt > 0
 	h.batchAt = 0
 	h.note()
 	taken := 0
@@ -304,11 +303,9 @@ func (h *Hosted) propose() {
 			siblings.Wake(0)
 			return
 		}
-		if o := Preferred(siblings); !h.cfg.Keyed && !lane && siblings.IDs()[o] != h.cfg.Instance &&
+		if o := Preferred(siblings, bytes); !h.cfg.Keyed && !lane && siblings.IDs()[o] != h.cfg.Instance &&
 			(taken == 0 || taken >= stride) {
-			if timed || siblings.Load(o).Pending == 0 { // that instance may not know that a batch waits
-				siblings.Wake(o)
-			}
+			siblings.Wake(o) // it may not know that a batch waits, or that its time has come
 			return
 		}
 		now := h.clock.Now()
@@ -352,18 +349,18 @@ func HasPath(s Siblings, path protocol.Path) bool {
 	return int(path) < len(st.Routes) && (st.Routes[path] != st.Routes[0] || st.Lanes != nil && st.Lanes.ByLeader)
 }
 
-// Preferred is which of a member's instances should take its next batch.
-func Preferred(s Siblings) int {
+// Preferred is which of a member's instances should take its next batch, of that size in bytes.
+func Preferred(s Siblings, bytes int) int {
 	n := len(s.IDs())
 	if n == 1 {
 		return 0
 	}
-	return Prefer(n, s.Load)
+	return Prefer(n, bytes, s.Load)
 }
 
 // WakeTakers wakes the instance that may take what was just proposed: home, or with 0 the one that should take
-// the next batch. In a keyed order that may be any of them.
-func WakeTakers(s Siblings, keyed bool, home protocol.InstanceID, wake func(i int)) {
+// the next batch, of that size in bytes. In a keyed order that may be any of them.
+func WakeTakers(s Siblings, keyed bool, home protocol.InstanceID, bytes int, wake func(i int)) {
 	switch {
 	case home != 0:
 		wake(slices.Index(s.IDs(), home))
@@ -372,7 +369,7 @@ func WakeTakers(s Siblings, keyed bool, home protocol.InstanceID, wake func(i in
 			wake(i)
 		}
 	default:
-		wake(Preferred(s))
+		wake(Preferred(s, bytes))
 	}
 }
 

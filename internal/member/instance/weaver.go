@@ -129,34 +129,44 @@ type Load struct {
 	Round   protocol.Round // how many rounds its log fills
 }
 
-// Prefer chooses which of n instances, in their order, takes this member's next batch. One that is
-// led here comes first, then one whose leader is known. Of these it takes the one with the least
-// to do, and of these the one that is most behind (docs/internals/niagara.md, 3.2: it need not skip then).
-// While little is to do that is always the same one, because the others have skipped ahead of it.
-func Prefer(n int, load func(i int) Load) int {
+// Prefer chooses which of n instances, in their order, takes this member's next batch of some bytes. One that is led
+// here comes first, then one whose leader is known. Of these it takes the first with few batches pending: the others
+// skip ahead of it, and cost nothing. As long as one event loop and its links carry the load, that is always the same
+// one. A large batch goes to the instance with the least to do, and of these to the one that is most behind
+// (docs/internals/niagara.md, 3.2: it need not skip then).
+func Prefer(n, bytes int, load func(i int) Load) int {
+	large := bytes >= spreadBytes
 	best, most := 0, load(0)
 	for i := 1; i < n; i++ {
-		if l := load(i); l.before(most) {
+		if l := load(i); l.before(most, large) {
 			best, most = i, l
 		}
 	}
 	return best
 }
 
-// fewBatches is how many pending batches are no reason to take another instance. The log of that
-// one is ahead, so all others would have to skip at once. A batch more is soon taken (see
-// Instance.Room).
-const fewBatches = 1
+// fewBatches is how many pending batches are no reason to take another instance, whose log is ahead, so that all others
+// would have to skip at once. Small batches leave an interval apart while others are pending (see Instance.Room). This
+// many are pending after 8 ms: a quorum is far away, or the instance's links are full. A batch of spreadBytes or more
+// gains by links and an event loop of its own, so there it is one.
+const (
+	fewBatches  = 32
+	spreadBytes = 32 << 10
+)
 
-func (l Load) before(o Load) bool {
+func (l Load) before(o Load, large bool) bool {
+	few := fewBatches
+	if large {
+		few = 1
+	}
 	switch {
 	case l.Leads != o.Leads:
 		return l.Leads
 	case l.Led != o.Led:
 		return l.Led
 	}
-	if a, b := max(l.Pending, fewBatches), max(o.Pending, fewBatches); a != b {
+	if a, b := max(l.Pending, few), max(o.Pending, few); a != b {
 		return a < b
 	}
-	return l.Round < o.Round
+	return large && l.Round < o.Round
 }

@@ -46,16 +46,24 @@ func TestTheWeaverWakesWhoWouldSkip(t *testing.T) {
 }
 
 func TestWorkGoesWhereItIsLedAndThereIsLittle(t *testing.T) {
-	prefer := func(loads ...Load) int { return Prefer(len(loads), func(i int) Load { return loads[i] }) }
+	prefer := func(bytes int, loads ...Load) int {
+		return Prefer(len(loads), bytes, func(i int) Load { return loads[i] })
+	}
 	led, ours := Load{Led: true}, Load{Led: true, Leads: true}
 	busy := Load{Led: true, Leads: true, Pending: 3}
-	require.Equal(t, 0, prefer(ours, ours, ours), "the same one while nothing is to do")
-	require.Equal(t, 1, prefer(busy, ours, ours))
-	require.Equal(t, 2, prefer(led, led, busy), "rather here than elsewhere")
-	behind := Load{Led: true, Leads: true, Round: 5}
-	require.Equal(t, 1, prefer(Load{Led: true, Leads: true, Round: 70}, behind, Load{Led: true, Leads: true, Round: 6}),
-		"the one that is most behind")
-	require.Equal(t, 1, prefer(Load{}, led, Load{Pending: 0}), "rather to some leader than to none")
+	require.Equal(t, 0, prefer(1, ours, ours, ours), "the same one while little is to do")
+	require.Equal(t, 0, prefer(1, busy, ours, ours))
+	require.Equal(t, 1, prefer(spreadBytes, busy, ours, ours), "large batches gain by others")
+	full := Load{Led: true, Leads: true, Pending: fewBatches + 1}
+	require.Equal(t, 1, prefer(1, full, busy, ours), "its links are full")
+	for _, bytes := range []int{1, spreadBytes} {
+		require.Equal(t, 2, prefer(bytes, led, led, full), "rather here than elsewhere")
+		require.Equal(t, 1, prefer(bytes, Load{}, led, Load{Pending: 0}), "rather to some leader than to none")
+	}
+	rounds := []Load{{Led: true, Leads: true, Round: 70}, {Led: true, Leads: true, Round: 5}, {Led: true, Leads: true,
+		Round: 6}}
+	require.Equal(t, 1, prefer(spreadBytes, rounds...), "the one that is most behind")
+	require.Equal(t, 0, prefer(1, rounds...), "the others skip ahead of it")
 }
 
 // wovenInstance is an instance of a merged log around a scripted core.

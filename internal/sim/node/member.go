@@ -317,7 +317,8 @@ func (m *Member) Propose(to commands, bytes []byte, op *history.Operation, o *pr
 
 // WakeTakers wakes the instances that may take the next batch.
 func (m *Member) WakeTakers() {
-	instance.WakeTakers(m.Crew, m.Env.Set.Keyed, 0, func(i int) { m.InForce[i].wake() })
+	bytes, _, _ := m.Proposals.Waiting()
+	instance.WakeTakers(m.Crew, m.Env.Set.Keyed, 0, bytes, func(i int) { m.InForce[i].wake() })
 }
 
 // syncTime returns the duration of a sync that begins now.

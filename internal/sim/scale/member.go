@@ -91,6 +91,7 @@ func (m *node) propose(command []byte, done intake.Done) {
 	}
 	m.w.note(err)
 	if fresh {
-		instance.WakeTakers(siblings{m.loops[0]}, m.w.begin.Keyed, home, func(i int) { m.loops[i].thread.wake() })
+		bytes, _, _ := m.proposals.Waiting()
+		instance.WakeTakers(siblings{m.loops[0]}, m.w.begin.Keyed, home, bytes, func(i int) { m.loops[i].thread.wake() })
 	}
 }
