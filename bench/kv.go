@@ -147,8 +147,8 @@ func (c *KVConfig) validateReads() error {
 	switch {
 	case c.API != EtcdAPI && c.API != MapAPI:
 		return fmt.Errorf("unknown API %q", c.API)
-	case c.API == MapAPI && (mix[workload.Scan] > 0 || mix[workload.ReadModifyWrite] > 0):
-		return errors.New("scans and read-modify-writes: the map service has none")
+	case c.API == MapAPI && mix[workload.Scan]+mix[workload.ReadModifyWrite]+mix[workload.Grant] > 0:
+		return errors.New("scans, read-modify-writes and leases: the map service has none")
 	case c.Serializable && reads == 0:
 		return errors.New("serializable gets, but a write ratio of 1: there are no gets")
 	case c.Serializable && c.Check:

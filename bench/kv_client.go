@@ -172,6 +172,8 @@ func (c *kvClient) perform(op workload.Op) error {
 		err = c.readModifyWrite(ctx, call, op.Size)
 	case workload.Delete:
 		err = c.remove(ctx, call)
+	case workload.Grant:
+		err = c.store.grant(ctx)
 	default:
 		err = c.put(ctx, op.Size)
 	}

@@ -50,6 +50,8 @@ func (s *mapStore) remove(ctx context.Context, key []byte) (bool, int64, error) 
 
 func (s *mapStore) scan(context.Context, []byte, int) ([]kvSeen, error) { return nil, errNotOffered }
 
+func (s *mapStore) grant(context.Context) error { return errNotOffered }
+
 func (s *mapStore) swap(context.Context, kvSeen, []byte) (bool, kvSeen, error) {
 	return false, kvSeen{}, errNotOffered
 }

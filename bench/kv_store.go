@@ -20,6 +20,8 @@ type kvStore interface {
 	swap(ctx context.Context, seen kvSeen, value []byte) (done bool, now kvSeen, err error)
 	// remove returns revision 0 if there was no such key, or the service has no revisions.
 	remove(ctx context.Context, key []byte) (removed bool, revision int64, err error)
+	// grant grants a lease with an id of the server's choice.
+	grant(ctx context.Context) error
 }
 
 // kvSeen is a key as a request read it.
@@ -32,6 +34,7 @@ type kvSeen struct {
 // etcdStore uses etcd's API. Its requests reuse the same memory.
 type etcdStore struct {
 	kv       etcdserverpb.KVClient
+	leases   etcdserverpb.LeaseClient
 	range1   etcdserverpb.RangeRequest
 	rangeN   etcdserverpb.RangeRequest
 	putting  etcdserverpb.PutRequest
@@ -39,12 +42,14 @@ type etcdStore struct {
 	guard    etcdserverpb.Compare
 	expected etcdserverpb.Compare_ModRevision
 	txn      etcdserverpb.TxnRequest
+	granting etcdserverpb.LeaseGrantRequest
 	seen     []kvSeen
 }
 
 // newEtcdStore returns the store of a client. Scans end before the key end.
 func newEtcdStore(serializable bool, end []byte) *etcdStore {
 	s := &etcdStore{}
+	s.granting.TTL = grantedSeconds
 	s.range1.Serializable = serializable
 	s.rangeN.Serializable, s.rangeN.RangeEnd = serializable, end
 	s.guard.Target, s.guard.Result = etcdserverpb.Compare_MOD, etcdserverpb.Compare_EQUAL
@@ -55,7 +60,7 @@ func newEtcdStore(serializable bool, end []byte) *etcdStore {
 	return s
 }
 
-func (s *etcdStore) use(t *kvTarget) { s.kv = t.kv }
+func (s *etcdStore) use(t *kvTarget) { s.kv, s.leases = t.kv, t.leases }
 
 func (s *etcdStore) get(ctx context.Context, key []byte) (kvSeen, error) {
 	s.range1.Key = key
@@ -137,4 +142,12 @@ func (s *etcdStore) remove(ctx context.Context, key []byte) (bool, int64, error)
 		return false, 0, err
 	}
 	return true, r.GetHeader().GetRevision(), nil
+}
+
+// grantedSeconds is how long the leases of a run live: longer than it takes, and not much longer.
+const grantedSeconds = 600
+
+func (s *etcdStore) grant(ctx context.Context) error {
+	_, err := s.leases.LeaseGrant(ctx, &s.granting)
+	return err
 }

@@ -20,10 +20,11 @@ import (
 
 // kvTarget is one connection, by gRPC or by HTTP.
 type kvTarget struct {
-	conn *grpc.ClientConn
-	kv   etcdserverpb.KVClient
-	http *http.Client
-	base string // URL without a path, for HTTP
+	conn   *grpc.ClientConn
+	kv     etcdserverpb.KVClient
+	leases etcdserverpb.LeaseClient
+	http   *http.Client
+	base   string // URL without a path, for HTTP
 }
 
 func (t *kvTarget) close() {
@@ -179,7 +180,7 @@ func newTarget(api, endpoint string, secure *tls.Config) (*kvTarget, error) {
 		return nil, err
 	}
 	conn.Connect()
-	return &kvTarget{conn: conn, kv: etcdserverpb.NewKVClient(conn)}, nil
+	return &kvTarget{conn: conn, kv: etcdserverpb.NewKVClient(conn), leases: etcdserverpb.NewLeaseClient(conn)}, nil
 }
 
 // ready waits until a connection works.

@@ -89,7 +89,7 @@ func TestLoadsForServersThatStoreNothing(t *testing.T) {
 	c := KVContestConfig{Contest: Contest{Servers: []string{"raft", Limit}, Nodes: 3, Rounds: 1}, Load: kvLoad()}
 	require.NoError(t, c.Validate())
 	require.ErrorContains(t, c.ValidateEtcd(), "limit: it stores nothing")
-	for _, kind := range []workload.Kind{workload.Scan, workload.ReadModifyWrite, workload.Delete} {
+	for _, kind := range []workload.Kind{workload.Scan, workload.ReadModifyWrite, workload.Delete, workload.Grant} {
 		mixed := c
 		mixed.Load.Workload.Mix, mixed.Load.Workload.ScanLimit = workload.Mix{}, 1
 		mixed.Load.Workload.Mix[kind] = 1

@@ -23,11 +23,13 @@ const (
 	ReadModifyWrite
 	// Delete removes a key.
 	Delete
+	// Grant grants a lease, and uses no key.
+	Grant
 	// Kinds is the number of kinds.
 	Kinds = iota
 )
 
-var kindNames = [Kinds]string{"read", "update", "insert", "scan", "rmw", "delete"}
+var kindNames = [Kinds]string{"read", "update", "insert", "scan", "rmw", "delete", "grant"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

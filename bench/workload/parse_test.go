@@ -20,7 +20,7 @@ func TestParseMix(t *testing.T) {
 		"":                      "add up to 0, not to 1",
 		"read=0.5":              "add up to 0.5, not to 1",
 		"read=0.9,update=0.2":   "add up to 1.1, not to 1",
-		"read=0.5,write=0.5":    `unknown operation "write": there are read, update, insert, scan, rmw, delete`,
+		"read=0.5,write=0.5":    `unknown operation "write": there are read, update, insert, scan, rmw, delete, grant`,
 		"read=0.5,read=0.5":     "two shares for read",
 		"read=2,update=-1":      "share 2 of read: must be between 0 and 1",
 		"read=half,update=half": `share of read: "half" is not a number`,

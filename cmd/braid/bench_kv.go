@@ -48,7 +48,7 @@ Requests:
 
   --write-ratio W      puts and gets
   --mix read=95%,...   shares of read, update, insert, scan, rmw (read, then put unless the
-                       key changed) and delete
+                       key changed), delete, and grant (of a lease of 10 minutes)
   --ycsb A ... F       a mix and a distribution of YCSB; the keys are put before the run
   --distribution D     uniform; conflict:25% (a share on one hot key, the others on keys of
                        this client only; hot=N keys); normal:mean=M,deviation=D,move=K (the
@@ -83,6 +83,7 @@ result has each server's share of it.`,
   braid bench kv --endpoints 127.0.0.1:2379 --write-ratio 0.1 --consistency s
   braid bench kv --endpoints 127.0.0.1:2379,127.0.0.1:2389,127.0.0.1:2399 --ycsb F --check
   braid bench kv --batch 100 --clients 20
+  braid bench kv --peer etcd --mix grant=50%,update=50%
   braid bench kv --rate 5000 --distribution conflict:25% --val-size 16-64KiB
   braid bench kv --peer etcd --clients 1000 --conns 100 --duration 10s
   braid bench kv --peer etcd --peer limit
@@ -113,7 +114,7 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	w := &l.Workload
 	fl.IntVar(&w.KeySpace, "key-space", 10_000, "number of different keys")
 	fl.Float64Var(&f.writes, "write-ratio", 1, "share of puts; the others are gets")
-	fl.StringVar(&f.mix, "mix", "", "shares of read, update, insert, scan, rmw and delete")
+	fl.StringVar(&f.mix, "mix", "", "shares of read, update, insert, scan, rmw, delete and grant")
 	fl.StringVar(&f.ycsb, "ycsb", "", "workload of YCSB: A, B, C, D, E or F")
 	fl.StringVar(&f.distribution, "distribution", "uniform",
 		"distribution of keys: uniform, conflict, normal, zipf, exponential or latest, with parameters")

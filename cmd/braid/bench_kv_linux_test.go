@@ -48,6 +48,14 @@ func TestBenchKVLoads(t *testing.T) {
 		}
 	})
 
+	t.Run("grants", func(t *testing.T) {
+		r := load(t, "--mix=grant=50%,update=50%", "--clients=10", "--total=600")
+		require.Equal(t, int64(600), r.Commands+r.Errors)
+		require.Len(t, r.Operations, 2)
+		require.Equal(t, "grant", r.Operations[1].Kind)
+		require.Positive(t, r.Operations[1].Count)
+	})
+
 	t.Run("open loop", func(t *testing.T) {
 		const rate, clients = 300, 20
 		r := load(t, "--rate=300", "--clients=20", "--duration=2s", "--warmup=0s")

@@ -6,6 +6,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/auth"
+	"go.etcd.io/etcd/server/v3/lease"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
@@ -120,7 +121,7 @@ func (s *Store) applyAccepted(r *pb.InternalRaftRequest) *Result {
 	if s.rights.auth.IsAuthEnabled() && s.Closed(r.GetHeader().GetAuthRevision()) {
 		return &Result{Err: auth.ErrUserEmpty}
 	}
-	result := s.putPlain(r.Put.Key, r.Put.Value)
+	result := s.putPlain(r.Put.Key, r.Put.Value, lease.NoLease)
 	if !s.limits.quota.Available(r.Put) {
 		s.limits.noSpaceFound() // the next ones are not accepted
 	}

@@ -97,6 +97,9 @@ func (s *Store) applyOne(c *Command) *Result {
 	if result := s.applyPlain(c); result != nil {
 		return result
 	}
+	if result := s.applyPlainGrant(c); result != nil {
+		return result
+	}
 	cmd, err := decode(c.Data)
 	if err == nil {
 		err = cmd.setBody(c.Body)

@@ -45,6 +45,8 @@ type database struct {
 	index cindex.ConsistentIndexer
 	refs  *refs
 	space *filespace.Space
+	// leases are the writes of leases that go with the next commit.
+	leases *leaseWrites
 }
 
 // openDatabase opens or makes a database file. Each has a consistent index of its own, so that one which Restore
@@ -73,7 +75,8 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	config.UnsafeNoFsync = o.NoSync
 	config.Timeout = openTimeout
 	space := &filespace.Space{Path: path}
-	hooks := space.Hooks(&sums.Sealing{Hooks: storage.NewBackendHooks(lg, index), Sums: known})
+	leases := &leaseWrites{Hooks: storage.NewBackendHooks(lg, index), index: index, limit: o.BackendBatchLimit}
+	hooks := space.Hooks(&sums.Sealing{Hooks: leases, Sums: known})
 	opens := func(path string, fails *latch, lg *zap.Logger) (*openFile, error) {
 		f := &openFile{hooks: &switchedHooks{Hooks: hooks}, fails: fails}
 		f.hooks.off.Store(true)
@@ -95,7 +98,7 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 		return nil, errors.Join(err, file.Close())
 	}
 	now.hooks.off.Store(false)
-	db := &database{movable: newMovable(now), open: opens, index: index, space: space}
+	db := &database{movable: newMovable(now), open: opens, index: index, space: space, leases: leases}
 	db.guarded = sums.Guard(db.movable, known, file, found)
 	db.be = db.guarded
 	space.Size = db.be.Size

@@ -115,6 +115,7 @@ type rewriting struct {
 
 func (r *rewriting) run() error {
 	if r.alone {
+		r.db.leases.pass(true)
 		defer r.halt()()
 		r.db.movable.batch.changes = newChanges()
 		return firstOf(r.create, r.copy, r.reopen, r.exchange)
@@ -155,8 +156,10 @@ func (r *rewriting) halt() (release func()) {
 	}
 }
 
-// record begins to record changes, or ends it with nil.
+// record begins to record changes, or ends it with nil. Writes of leases are held back until the commit that comes
+// before the copy; later ones are recorded.
 func (r *rewriting) record(c *changes) {
+	r.db.leases.pass(c != nil)
 	b := &r.db.movable.batch
 	b.mu.Lock()
 	defer b.mu.Unlock()

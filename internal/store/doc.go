@@ -14,12 +14,12 @@
 //
 // How to read it: store.go (the parts of a store, opening and closing it), options.go, database.go (a database file),
 // command.go (the format of commands, and encoding them), check.go (requests that no state machine accepts), apply.go
-// (applying), plainput.go (the most frequent command), plainget.go (the most frequent read), accepted.go (puts that
-// cannot fail), positions.go (waiting for a position). Then by part:
+// (applying), plainput.go and plaingrant.go (the most frequent commands), plainget.go (the most frequent read),
+// accepted.go (puts that cannot fail), positions.go (waiting for a position). Then by part:
 //
 //   - Rights, in rights.go, passwords.go and turns.go: users, what they may do, and checking their passwords.
 //   - Leases, in lease.go, primary.go, lessor.go, renewal.go and package leaseclock: which member ends leases, who may
-//     renew them, and when they end. leaseids.go makes their ids.
+//     renew them, and when they end. leaseids.go makes their ids, leasewrites.go writes them.
 //   - limits, in quota.go, space.go and alarms.go: the quota, the disk's reserve and the alarms. prefixquota.go has the
 //     quotas of prefixes, which all members apply, and prefixcount.go what is used of them. awaitspace.go and package
 //     filespace get space before it is needed, fatal.go ends a store whose disk fails.

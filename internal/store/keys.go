@@ -6,6 +6,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/pkg/v3/traceutil"
 	"go.etcd.io/etcd/server/v3/lease"
+	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
@@ -20,6 +21,8 @@ type keys struct {
 	// command is the one being applied; nil between commands.
 	command *command
 	writing writing
+	// revision is the newest one; 0: it is to be asked for.
+	revision int64
 }
 
 // writing is a write transaction. There is one at a time.
@@ -36,6 +39,20 @@ func newKeys(db func() *database, quotas *prefixQuotas, kv mvcc.WatchableKV) *ke
 
 func (k *keys) done() { k.command = nil }
 
+// newest is Rev for the apply goroutine, without a read transaction.
+func (k *keys) newest() int64 {
+	if k.revision == 0 {
+		k.revision = k.Rev()
+	}
+	return k.revision
+}
+
+// Restore implements mvcc.KV.
+func (k *keys) Restore(be backend.Backend) error {
+	k.revision = 0
+	return k.WatchableKV.Restore(be)
+}
+
 // Write implements mvcc.KV. The steps of writes are not noted: nothing asks for them, and they were a tenth of what a
 // member allocated for a put.
 func (k *keys) Write(*traceutil.Trace) mvcc.TxnWrite {
@@ -50,6 +67,14 @@ var noSteps = func() *traceutil.Trace {
 	t.StepWithFunction(func() { disabled = *t }, "")
 	return &disabled
 }()
+
+// End implements mvcc.TxnWrite.
+func (w *writing) End() {
+	if len(w.Changes()) > 0 {
+		w.keys.revision = w.Rev() + 1
+	}
+	w.TxnWrite.End()
+}
 
 // DeleteRange implements mvcc.TxnWrite.
 func (w *writing) DeleteRange(key, end []byte) (n, rev int64) {

@@ -4,8 +4,8 @@ import "sync/atomic"
 
 // leaseIDs makes ids of leases for clients that leave them to the server. They follow each other from a random one on,
 // so those of another member, or of another run of this one, are almost certainly different ones; if not, the grant
-// fails. The database keeps leases in the order of their ids: with a random id for each, a grant would sort what is not
-// committed yet, and a commit would write most of its pages.
+// fails. The database keeps leases in the order of their ids: with a random id for each, a commit would write most of
+// its pages.
 type leaseIDs struct{ last atomic.Int64 }
 
 // begin draws the first id. The upper half of the positive ids is left for counting.

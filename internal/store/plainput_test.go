@@ -19,7 +19,7 @@ func byAppliers(t testing.TB, r *pb.InternalRaftRequest) []byte {
 	r.ID = 7
 	data, err := encode([]byte{kindRequest}, r)
 	require.NoError(t, err)
-	_, _, plain := parsePlainPut(data)
+	_, _, _, plain := parsePlainPut(data)
 	require.False(t, plain)
 	return data
 }
@@ -37,7 +37,7 @@ func TestPlainPutsAreAsOthers(t *testing.T) {
 			if r != nil {
 				one, two = plain.encode(r), byAppliers(t, r)
 			}
-			if _, _, ok := parsePlainPut(one); ok {
+			if _, _, _, ok := parsePlainPut(one); ok {
 				plainPuts++
 			}
 			a, b := plain.raw(one)[0], other.raw(two)[0]
@@ -142,20 +142,23 @@ func TestPlainPutsAreCopied(t *testing.T) {
 
 func TestPlainPutsAreRecognized(t *testing.T) {
 	for name, r := range map[string]*pb.PutRequest{
-		"lease": {Key: []byte("k"), Lease: 1}, "previous": {Key: []byte("k"), PrevKv: true},
+		"previous":   {Key: []byte("k"), PrevKv: true},
 		"same value": {Key: []byte("k"), IgnoreValue: true}, "same lease": {Key: []byte("k"), IgnoreLease: true},
 		"no key": {Value: []byte("v")},
 	} {
-		_, _, ok := parsePlainPut(mustEncode(t, &pb.InternalRaftRequest{Put: r}))
+		_, _, _, ok := parsePlainPut(mustEncode(t, &pb.InternalRaftRequest{Put: r}))
 		require.False(t, ok, name)
 	}
-	_, _, ok := parsePlainPut(mustEncode(t, &pb.InternalRaftRequest{Header: &pb.RequestHeader{Username: "u"},
+	_, _, _, ok := parsePlainPut(mustEncode(t, &pb.InternalRaftRequest{Header: &pb.RequestHeader{Username: "u"},
 		Put: &pb.PutRequest{Key: []byte("k")}}))
 	require.False(t, ok, "with a user")
 	for _, value := range []string{"", "v"} {
-		key, got, ok := parsePlainPut(mustEncode(t, put("k", value)))
-		require.True(t, ok)
-		require.Equal(t, []string{"k", value}, []string{string(key), string(got)})
+		for _, lease := range []int64{0, 1, -1} {
+			key, got, id, ok := parsePlainPut(mustEncode(t, putLease("k", value, lease)))
+			require.True(t, ok)
+			require.Equal(t, []string{"k", value}, []string{string(key), string(got)})
+			require.EqualValues(t, lease, id)
+		}
 	}
 }
 
@@ -172,13 +175,13 @@ func FuzzPlainPut(f *testing.F) {
 	f.Add(mustEncode(f, &pb.InternalRaftRequest{Txn: writingTxn(&pb.RangeRequest{Key: []byte("k")})}))
 	f.Add([]byte{kindRequest, 0x22, 0x06, 0x0a, 0x01, 'k', 0x0a, 0x01, 'l'})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		key, value, ok := parsePlainPut(data)
+		key, value, id, ok := parsePlainPut(data)
 		if !ok {
 			return
 		}
 		c, err := decode(data)
 		require.NoError(t, err)
-		want := &pb.InternalRaftRequest{Put: &pb.PutRequest{Key: key, Value: value}}
+		want := &pb.InternalRaftRequest{Put: &pb.PutRequest{Key: key, Value: value, Lease: int64(id)}}
 		require.True(t, proto.Equal(want, c.request), "%q: %v", data, c.request)
 	})
 }

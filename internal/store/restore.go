@@ -144,7 +144,7 @@ func (s *Store) swapFor(db *database) (old *database, err error) {
 	defer s.rights.swap.Unlock()
 	s.rights.swaps.Add(1)
 	defer s.rights.swaps.Add(1)
-	s.lessor.Recover(db.be, func() lease.TxnDelete { return s.kv.Write(traceutil.TODO()) })
+	s.lessor.Recover(db.forLeases(), func() lease.TxnDelete { return s.kv.Write(traceutil.TODO()) })
 	s.lessor.load(db.be)
 	if err := s.kv.Restore(db.keys()); err != nil {
 		return nil, err

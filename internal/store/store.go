@@ -143,7 +143,7 @@ func (s *Store) open() (err error) {
 		}
 	}
 	s.openCluster()
-	s.lessor = newLessor(lease.NewLessor(s.lg, s.db.be, s.cluster, lease.LessorConfig{
+	s.lessor = newLessor(lease.NewLessor(s.lg, s.db.forLeases(), s.cluster, lease.LessorConfig{
 		MinLeaseTTL: s.opts.Leases.MinTTL, CheckpointPersist: true,
 	}), &s.opts, s.wanted.add)
 	s.lessor.load(s.db.be)

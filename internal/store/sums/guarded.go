@@ -242,6 +242,12 @@ func (t summed) UnsafePut(b backend.Bucket, key, value []byte) {
 	t.sums.put(b.Name(), key, value)
 }
 
+// UnsafeDelete implements backend.UnsafeWriter.
+func (t summed) UnsafeDelete(b backend.Bucket, key []byte) {
+	t.UnsafeReadWriter.UnsafeDelete(b, key)
+	t.sums.drop(b.Name(), key)
+}
+
 // firstPage keeps the beginning of what is written to it.
 type firstPage struct{ data []byte }
 
