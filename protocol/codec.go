@@ -53,6 +53,9 @@ type Codec struct {
 	// checker may conclude from it. Both may be nil.
 	Describe func(*Message) string
 	Claims   func(*Message) Claims
+	// Replaces reports whether a message of Types has all that an earlier one to the same member had. When both have
+	// waited for the disk and leave at the same time, only the later one is sent. nil: none does.
+	Replaces func(later, earlier *Message) bool
 }
 
 // Traits are the properties of a type that members need, without its meaning.

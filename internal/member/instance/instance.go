@@ -549,10 +549,22 @@ func (in *Instance) release(seq uint64, out *Outbox) {
 	in.durable = max(in.durable, seq)
 	n := 0
 	for n < len(in.held) && in.held[n].after <= in.durable {
-		out.Send = append(out.Send, in.held[n].msg)
 		n++
 	}
+	for i, h := range in.held[:n] {
+		if !in.replaced(h.msg, in.held[i+1:n]) {
+			out.Send = append(out.Send, h.msg)
+		}
+	}
 	in.held = slices.Delete(in.held, 0, n)
+}
+
+// replaced reports whether one of the later messages makes a message unnecessary.
+func (in *Instance) replaced(m *protocol.Message, later []heldMessage) bool {
+	codec := in.cfg.Codec
+	return codec != nil && codec.Replaces != nil && slices.ContainsFunc(later, func(h heldMessage) bool {
+		return h.msg.To == m.To && codec.Replaces(h.msg, m)
+	})
 }
 
 func (in *Instance) observe() {

@@ -80,6 +80,34 @@ func TestAnswersWaitForTheDisk(t *testing.T) {
 	require.Len(t, out.Send, 3, "everything is durable already")
 }
 
+// Of messages that leave when the same write is durable, a later one replaces an earlier one to the same member that
+// says less. An earlier one that leaves sooner is sent.
+func TestLaterAnswersReplaceEarlierOnes(t *testing.T) {
+	c, in := newScripted(2)
+	in.cfg.Codec = &protocol.Codec{Replaces: func(later, earlier *protocol.Message) bool {
+		return later.Context >= earlier.Context
+	}}
+	var out Outbox
+	answer := func(seq uint64, to protocol.MemberID, context uint64) *protocol.Message {
+		m := &protocol.Message{Type: membertest.MsgAck, To: to, Context: context}
+		c.then(func(e *protocol.Effects) {
+			e.Persist = append(e.Persist, protocol.Record{Kind: protocol.RecordState})
+			e.Release = append(e.Release, m)
+			e.Seq = seq
+		})
+		in.Step(0, &protocol.Message{Type: membertest.MsgLog}, &out)
+		return m
+	}
+	first := answer(1, 2, 1)
+	answer(2, 2, 2)
+	other, more, less := answer(3, 3, 1), answer(4, 2, 4), answer(5, 2, 3)
+	in.Step(0, protocol.Persisted{Seq: 1}, &out)
+	require.Equal(t, []*protocol.Message{first}, out.Send)
+	in.Step(0, protocol.Persisted{Seq: 5}, &out)
+	require.Equal(t, []*protocol.Message{first, other, more, less}, out.Send)
+	require.NoError(t, in.Check())
+}
+
 func TestProposalsFollowTheLeader(t *testing.T) {
 	c, in := newScripted(0)
 	var out Outbox

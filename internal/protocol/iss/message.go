@@ -55,7 +55,7 @@ var Codec = &protocol.Codec{
 		{Name: "Relay", Brings: protocol.BringsLog}, {Name: "Relayed", Brings: protocol.BringsLog, Forwarded: true},
 		{Name: "Gathered"},
 	},
-	Decode: decode, Describe: describe, Claims: claims,
+	Decode: decode, Describe: describe, Claims: claims, Replaces: replaces,
 }
 
 // Part is what these messages have in addition to the head of all protocols' messages. Which fields mean something
@@ -124,4 +124,14 @@ func claims(m *protocol.Message) (c protocol.Claims) {
 		c.Acked = p.Hint
 	}
 	return c
+}
+
+// replaces reports whether an acknowledgement has all that an earlier one had. What a member has accepted under a
+// ballot does not become less.
+func replaces(later, earlier *protocol.Message) bool {
+	if later.Type != MsgAccepted || earlier.Type != MsgAccepted || later.Term != earlier.Term {
+		return false
+	}
+	l, e := partOf(later), partOf(earlier)
+	return l.Segment == e.Segment && l.Ballot == e.Ballot && l.Slot >= e.Slot && later.Context >= earlier.Context
 }

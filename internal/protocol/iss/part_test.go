@@ -62,3 +62,29 @@ func FuzzISSParts(f *testing.F) {
 		}
 	})
 }
+
+// An acknowledgement replaces an earlier one if it has as much, in the same segment, epoch and ballot.
+func TestLaterAcknowledgementsReplaceEarlierOnes(t *testing.T) {
+	message := func(context uint64, p Part) *protocol.Message {
+		return &protocol.Message{Type: MsgAccepted, Term: 3, Context: context, Part: &p}
+	}
+	earlier := message(5, Part{Segment: 7, Ballot: 1, Slot: 40})
+	later := message(6, Part{Segment: 7, Ballot: 1, Slot: 43})
+	require.True(t, Codec.Replaces(later, earlier))
+	require.True(t, Codec.Replaces(earlier, earlier))
+	require.False(t, Codec.Replaces(earlier, later))
+	for name, other := range map[string]*protocol.Message{
+		"segment": message(6, Part{Segment: 8, Ballot: 1, Slot: 43}),
+		"ballot":  message(6, Part{Segment: 7, Ballot: 2, Slot: 43}),
+		"slot":    message(6, Part{Segment: 7, Ballot: 1, Slot: 39}),
+		"vote":    message(0, Part{Segment: 7, Ballot: 1, Slot: 43}),
+	} {
+		require.False(t, Codec.Replaces(other, earlier), name)
+	}
+	other := *later
+	other.Term++
+	require.False(t, Codec.Replaces(&other, earlier), "another epoch")
+	other = *later
+	other.Type = MsgRefused
+	require.False(t, Codec.Replaces(&other, earlier), "another type")
+}
