@@ -17,6 +17,7 @@ const (
 	MutantSessionOfInstance mutant.Name = "weave-session-of-instance"
 	MutantLowEarly          mutant.Name = "low-passes-unsettled"
 	MutantReadOne           mutant.Name = "weave-read-one"
+	MutantReadShort         mutant.Name = "weave-read-short"
 	MutantBarrierAdded      mutant.Name = "barrier-before-place"
 	MutantReplacesOwed      mutant.Name = "ends-earlier-incarnation-early"
 	MutantMix               mutant.Name = "weave-mix"
@@ -102,6 +103,8 @@ var Mutants = [...]mutant.Info{
 	{Name: MutantSessionOfInstance, Where: "Sessions", Does: "each instance remembers by itself what took effect",
 		In: inNiagara},
 	{Name: MutantLowEarly, Where: "Proposals", Does: "a batch says of those before it that they are settled"},
+	{Name: MutantReadShort, Where: "ReadVector",
+		Does: "a read that asked one instance does not wait for slots of others behind its last one", In: inNiagara},
 	{Name: MutantReadOne, Where: "ReadVector", Does: "one instance alone is asked for a read point", In: inNiagara},
 	{Name: MutantBarrierAdded, Where: "ReadGroups",
 		Does: "a barrier read does not wait until the first instance's entries have their place", In: mergedLanes},

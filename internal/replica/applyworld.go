@@ -44,12 +44,12 @@ func (w applyWorld) Publish(a *apply.Applier) error {
 		w.looks.Store(false)
 	}
 	w.amu.Lock()
-	ready, void, told, err := w.known.Note(a)
+	ready, again, told, err := w.known.Note(a)
 	w.amu.Unlock()
 	if err != nil {
 		return err
 	}
-	w.answer(ready, void)
+	w.answer(ready, again)
 	for _, r := range told {
 		r.Done(nil)
 	}

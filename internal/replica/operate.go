@@ -167,7 +167,7 @@ func (r *Replica) execute(ctx context.Context, op cluster.Operation) error {
 		})
 		r.input(step.Tell)
 		if step.Confirm {
-			err := r.ReadBarrier(ctx)
+			err := r.confirm(ctx)
 			r.readView(func(*cluster.MemberView) { e.Confirmed(err) })
 			continue
 		}

@@ -71,8 +71,9 @@ func (g *readGroup) leave(w *waiter) bool {
 	return true
 }
 
-// joinRead adds a reader, who may want a barrier, to the group for which instances are asked next.
-func (l *eventLoop) joinRead(barrier bool, w *waiter) error {
+// joinRead adds a reader, who may want a barrier, to the group for which instances are asked next: all of them if
+// whole.
+func (l *eventLoop) joinRead(barrier, whole bool, w *waiter) error {
 	kind := 0
 	if barrier {
 		kind = 1
@@ -84,13 +85,14 @@ func (l *eventLoop) joinRead(barrier bool, w *waiter) error {
 	}
 	if l.reads.Retired() { // a seal has ended the instance since it was looked up
 		l.mu.Unlock()
-		return l.r.first().joinRead(barrier, w)
+		return l.r.first().joinRead(barrier, whole, w)
 	}
 	fresh := !l.reads.Gathering(barrier)
 	if fresh {
 		l.joined[kind] = newReadGroup(l, barrier)
 		l.reads.Gather(&l.joined[kind].ReadGroup)
 	}
+	l.joined[kind].Whole = l.joined[kind].Whole || whole
 	l.joined[kind].add(w)
 	l.mu.Unlock()
 	if fresh {
@@ -99,7 +101,7 @@ func (l *eventLoop) joinRead(barrier bool, w *waiter) error {
 	return nil
 }
 
-// TakeReads implements instance.Source. The first instance begins a group, and has the other instances asked too.
+// TakeReads implements instance.Source. The first instance begins a group, and has other instances asked.
 func (l *eventLoop) TakeReads() []*intake.ReadGroup {
 	under := &l.r.apply.reading
 	l.mu.Lock()
@@ -115,17 +117,20 @@ func (l *eventLoop) TakeReads() []*intake.ReadGroup {
 	return l.asking
 }
 
-// beginRead makes a group wait for the read indexes of all instances, and hands it to those but the first, which calls
-// it. It reports false if the group has ended.
+// beginRead makes a group wait for read indexes, and hands it to the instances that are to be asked, except the first,
+// which calls it. It reports whether that one is to be asked too.
 func (l *eventLoop) beginRead(g *intake.ReadGroup) bool {
 	loops := l.r.loops.Load()
-	if !l.r.apply.ask(g, loops.since, loops.ids) {
+	one, ok := l.r.apply.ask(g, loops.since, loops.ids, instance.ReadThrough(loops))
+	if !ok {
 		return false
 	}
 	for _, other := range loops.all[1:] {
-		other.handRead(g)
+		if one == 0 || one == other.id {
+			other.handRead(g)
+		}
 	}
-	return true
+	return one == 0 || one == l.id
 }
 
 // carryReads has groups wait until what their read indexes say is applied, and fails those that get none.
@@ -164,16 +169,17 @@ func (l *eventLoop) handRead(g *intake.ReadGroup) {
 	}
 }
 
-// ask begins a group's read index, of these instances. It reports false if the group has ended.
-func (l *applyLoop) ask(g *intake.ReadGroup, since protocol.Position, shape []protocol.InstanceID) bool {
+// ask begins a group's read index: see apply.Applied.Ask. It returns the only instance that is to be asked, 0: all are.
+// It reports false if the group has ended.
+func (l *applyLoop) ask(g *intake.ReadGroup, since protocol.Position, shape []protocol.InstanceID,
+	one protocol.InstanceID) (asked protocol.InstanceID, ok bool) {
 	l.amu.Lock()
 	defer l.amu.Unlock()
-	ok := l.known.Ask(g, since, shape)
-	if ok {
+	if ok = l.known.Ask(g, since, shape, one); ok {
 		g.Passed.Asked = l.r.now()
 	}
 	l.noteReading()
-	return ok
+	return g.One(), ok
 }
 
 // addReadIndex adds an instance's part of a group's read index. After the last part the group waits until everything up
@@ -198,14 +204,13 @@ func (l *applyLoop) addReadIndex(g *intake.ReadGroup, instance protocol.Instance
 	}
 }
 
-// answer releases the readers of the groups in ready. It has the groups in void asked for again, because the active
-// instances changed while they waited.
-func (l *applyLoop) answer(ready, void []*intake.ReadGroup) {
+// answer releases the readers of the groups in ready. It has instances asked again for those in again.
+func (l *applyLoop) answer(ready, again []*intake.ReadGroup) {
 	for _, g := range ready {
 		l.r.served(g, l.r.now())
 		g.Done(nil)
 	}
-	l.r.askAgain(void)
+	l.r.askAgain(again)
 }
 
 // readDone wakes the first instance, so that the next group can begin.
@@ -254,11 +259,14 @@ func (r *Replica) findOut(ctx context.Context) {
 // acknowledged with a result before the call. After an error the caller knows nothing, and may retry.
 func (r *Replica) ReadBarrier(ctx context.Context) error { return r.ReadAs(ctx, false, 0, nil) }
 
-// AwaitRead is ReadBarrier, which is tried again as long as ctx lasts.
+// confirm is ReadBarrier that asks all instances. So this member has heard of the leader of each when it returns.
+func (r *Replica) confirm(ctx context.Context) error { return r.readAs(ctx, false, true, 0, nil) }
+
+// AwaitRead is a read of all instances, which is tried again as long as ctx lasts.
 func (r *Replica) AwaitRead(ctx context.Context) error {
-	err := r.ReadBarrier(ctx)
+	err := r.confirm(ctx)
 	for errors.Is(err, member.ErrReadTimeout) && ctx.Err() == nil {
-		err = r.ReadBarrier(ctx) // the call before waited as long as a read does
+		err = r.confirm(ctx) // the call before waited as long as a read does
 	}
 	return err
 }
@@ -269,6 +277,13 @@ func (r *Replica) AwaitRead(ctx context.Context) error {
 func (r *Replica) ReadAs(
 	ctx context.Context, barrier bool, limit time.Duration, passed *protocol.ReadStages,
 ) error {
+	return r.readAs(ctx, barrier, false, limit, passed)
+}
+
+// readAs is ReadAs, for which all instances are asked if whole.
+func (r *Replica) readAs(
+	ctx context.Context, barrier, whole bool, limit time.Duration, passed *protocol.ReadStages,
+) error {
 	if ctx.Err() != nil {
 		return errors.Join(member.ErrReadTimeout, ctx.Err())
 	}
@@ -278,7 +293,7 @@ func (r *Replica) ReadAs(
 		w.tells, w.readStages, w.began = true, passed, r.now()
 	}
 	first := r.first()
-	if err := first.joinRead(first.program.Proposing.Barrier(barrier), w); err != nil {
+	if err := first.joinRead(first.program.Proposing.Barrier(barrier), whole, w); err != nil {
 		r.waiters.put(w)
 		return err
 	}

@@ -21,7 +21,7 @@ func TestAReadGroupThatFailedIsNotAnswered(t *testing.T) {
 	l := &applyLoop{r: r, known: apply.NewApplied(apply.NewApplier(nil, meta, protocol.Session{}, 0, nil))}
 	g, w := newReadGroup(r.first(), false), newWaiter()
 	g.add(w)
-	l.ask(&g.ReadGroup, 0, []protocol.InstanceID{1})
+	l.ask(&g.ReadGroup, 0, []protocol.InstanceID{1}, 0)
 	l.failRead(&g.ReadGroup, member.ErrReadTimeout)
 	l.addReadIndex(&g.ReadGroup, 1, 5)
 	l.failRead(&g.ReadGroup, member.ErrStopped)

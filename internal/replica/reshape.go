@@ -122,7 +122,7 @@ func (r *Replica) begun(err error) {
 	r.apply.push(apply.ApplyItem{Begun: true})
 }
 
-// askAgain has read indexes asked for again, because other instances are active now.
+// askAgain has instances asked again for the read indexes of groups: see intake.ReadGroup.Again.
 func (r *Replica) askAgain(groups []*intake.ReadGroup) {
 	first := r.first()
 	for _, g := range groups {

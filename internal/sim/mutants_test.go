@@ -81,7 +81,8 @@ var hints = map[string]uint64{
 	"seal-forgets-sessions": 5, "seal-unanswered": 13,
 	"fit-any-version": 117, "fit-forgets": 45, "fit-hasty": 6, "fit-member-missing": 26,
 	"seal-number-again": 8, "seal-lanes-open": 52,
-	"drain-unheeded": 5, "drain-announced-once": 5, "drain-to-drained": 11,
+	"weave-read-short": 85,
+	"drain-unheeded":   5, "drain-announced-once": 5, "drain-to-drained": 11,
 }
 
 // seldom is the first hint that makes a mutant a rare one. Only campaign mutants searches for rare mutants.

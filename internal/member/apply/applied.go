@@ -110,18 +110,23 @@ func (p *Applied) note(a *Applier) {
 	p.groups.Placed = a.order.Placed(p.shape[0])
 }
 
-// Note notes how far the applier is. It returns the groups of reads that this serves. It also returns those that must
-// be asked for again, because the active instances have changed since, and the readers whose tokens are applied. A
+// Note notes how far the applier is. It returns the groups of reads that this serves. It also returns those for which
+// instances must be asked again, see intake.ReadGroup.Again, and the readers whose tokens are applied. A
 // [*StateAheadError] is final: no one is served then.
-func (p *Applied) Note(a *Applier) (ready, void []*intake.ReadGroup, told []*intake.TokenRead, err error) {
+func (p *Applied) Note(a *Applier) (ready, again []*intake.ReadGroup, told []*intake.TokenRead, err error) {
 	p.note(a)
-	if p.Doubtful() && p.groups.Reached(p.shape, p.added) {
+	if p.Doubtful() && p.groups.Reached(p.state()) {
 		return nil, nil, nil, &StateAheadError{State: p.brought, Log: p.cursor.Position}
 	}
 	if !p.Doubtful() {
-		ready, void = p.groups.Served(p.cursor.Position, p.shape, p.added)
+		ready, again = p.groups.Served(p.state())
 	}
-	return ready, void, p.tokens.remove(func(r *intake.TokenRead) bool { return r.After.AllApplied(a.Token) }), nil
+	return ready, again, p.tokens.remove(func(r *intake.TokenRead) bool { return r.After.AllApplied(a.Token) }), nil
+}
+
+// state is how far reads are served.
+func (p *Applied) state() *intake.ReadState {
+	return &intake.ReadState{At: &p.cursor, Shape: p.shape, Added: p.added}
 }
 
 // memberships are those of all instances right after an entry with one was applied. lead is how far the first instance
@@ -210,20 +215,24 @@ func (p *Applied) place(instance protocol.InstanceID) int {
 	return -1
 }
 
-// Ask begins a group's read index, which has a part from each of these instances, or begins it again. They are active
-// since a position: see intake.ReadVector.Ask. It reports false if the group has ended.
-func (p *Applied) Ask(g *intake.ReadGroup, since protocol.Position, shape []protocol.InstanceID) bool {
-	return p.groups.Ask(g, since, shape)
+// Ask begins a group's read index, or begins it again: see intake.ReadGroups.Ask. In a keyed order, and as long as the
+// state is doubtful, all instances are asked.
+func (p *Applied) Ask(g *intake.ReadGroup, since protocol.Position, shape []protocol.InstanceID,
+	one protocol.InstanceID) bool {
+	if p.cursor.Keyed || p.Doubtful() {
+		one = 0
+	}
+	return p.groups.Ask(g, since, shape, one)
 }
 
 // AddReadIndex takes in an instance's part of a group's read index. complete says that it was the last part. ready says
 // that the state serves the group; the group has ended then. look says that Apply has to look, see ApplyItem.Look:
-// perhaps nothing more is applied for long, and other instances became active meanwhile, so that the group is void.
+// perhaps nothing more is applied for long, and instances must be asked again for the group.
 func (p *Applied) AddReadIndex(g *intake.ReadGroup, instance protocol.InstanceID,
 	index protocol.Index) (complete, ready, look bool) {
-	at := p.cursor.Position
-	complete, ready = p.groups.Point(g, instance, index, p.Doubtful() || p.stuck, at, p.shape, p.added)
-	return complete, ready, p.Doubtful() || complete && g.Void(at, p.shape)
+	state := p.state()
+	complete, ready = p.groups.Point(g, instance, index, p.Doubtful() || p.stuck, state)
+	return complete, ready, p.Doubtful() || complete && g.Again(state)
 }
 
 // FailRead ends a group without an answer. It reports false if it had ended.

@@ -60,7 +60,7 @@ func TestAStateThatIsNotWhatWasOrderedServesNoRead(t *testing.T) {
 	require.True(t, a.Stuck())
 	p.NoteConfigs(a)
 	g := new(intake.ReadGroup)
-	require.True(t, p.Ask(g, 0, p.Shape()))
+	require.True(t, p.Ask(g, 0, p.Shape(), 0))
 	complete, ready, _ := p.AddReadIndex(g, 1, 2)
 	require.True(t, complete)
 	require.False(t, ready)
@@ -81,7 +81,7 @@ func TestAReadThatIsVoidOnceItIsCompleteIsAskedForAgain(t *testing.T) {
 	}
 	p := NewApplied(of(1))
 	g := new(intake.ReadGroup)
-	require.True(t, p.Ask(g, 0, p.Shape()))
+	require.True(t, p.Ask(g, 0, p.Shape(), 0))
 	then := of(2)
 	p.NoteConfigs(then)
 	complete, ready, look := p.AddReadIndex(g, 1, 0)
@@ -93,7 +93,7 @@ func TestAReadThatIsVoidOnceItIsCompleteIsAskedForAgain(t *testing.T) {
 	require.Empty(t, served)
 	require.Equal(t, []*intake.ReadGroup{g}, void)
 
-	require.True(t, p.Ask(g, 0, p.Shape()))
+	require.True(t, p.Ask(g, 0, p.Shape(), 0))
 	for _, id := range p.Shape() {
 		_, ready, look = p.AddReadIndex(g, id, 0)
 		require.False(t, look)

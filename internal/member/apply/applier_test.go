@@ -145,7 +145,7 @@ func TestNobodyReadsAStateOfAnotherLog(t *testing.T) {
 	a.session = membertest.LaterSession
 	at := NewApplied(a)
 	g := &intake.ReadGroup{Done: func(error) { t.Fatal("it is answered") }}
-	require.True(t, at.Ask(g, 0, at.Shape()))
+	require.True(t, at.Ask(g, 0, at.Shape(), 0))
 	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1,
 		Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(1, "a"))}}))
 	_, ready, look := at.AddReadIndex(g, 1, 1)

@@ -170,3 +170,20 @@ func (l Load) before(o Load, large bool) bool {
 	}
 	return large && l.Round < o.Round
 }
+
+// ReadThrough is the instance that is asked first for the read index of a merged log: the one whose log fills the
+// fewest rounds here. So the others have filled the rounds before its next slot, and nothing waits for them
+// (docs/internals/niagara.md, 3.3, the rule of one instance). 0: there is only one.
+func ReadThrough(s Siblings) protocol.InstanceID {
+	ids := s.IDs()
+	if len(ids) == 1 {
+		return 0
+	}
+	least, round := 0, s.Load(0).Round
+	for i := 1; i < len(ids); i++ {
+		if r := s.Load(i).Round; r < round {
+			least, round = i, r
+		}
+	}
+	return ids[least]
+}

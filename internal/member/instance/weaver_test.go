@@ -200,3 +200,17 @@ func TestAnIncarnationDoesNotEndEarlierOnesTooSoon(t *testing.T) {
 	s.status[0].Owes = false
 	require.EqualValues(t, 3, low(2, 0))
 }
+
+// rounds are siblings that fill so many rounds.
+type rounds []protocol.Round
+
+func (s rounds) IDs() []protocol.InstanceID  { return []protocol.InstanceID{1, 4, 5}[:len(s)] }
+func (s rounds) Load(i int) Load             { return Load{Round: s[i]} }
+func (s rounds) Status(int) *protocol.Status { return nil }
+func (s rounds) Wake(int)                    {}
+
+func TestReadsAskTheInstanceForWhichNoOtherHasToSkip(t *testing.T) {
+	require.Zero(t, ReadThrough(rounds{3}), "there is only one")
+	require.EqualValues(t, 4, ReadThrough(rounds{9, 3, 8}))
+	require.EqualValues(t, 1, ReadThrough(rounds{3, 3, 3}), "its slot is the first one")
+}

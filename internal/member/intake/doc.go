@@ -8,8 +8,8 @@
 //   - numbers.go: the sequence numbers of batches, and which of them are resolved.
 //   - asked.go: how many commands clients asked for, and how long they waited.
 //   - awaited.go: tokens whose commands must be applied before a proposal or a read continues.
-//   - readqueue.go, readgroup.go, readvector.go: readers that share a read index, and the read indexes of several
-//     instances as one.
+//   - readqueue.go, readgroup.go, readvector.go, readstate.go: readers that share a read index, the read indexes of
+//     several instances as one, and the state that serves them.
 //   - inbox.go: how many bytes of messages wait for the instances of a member.
 //   - committed.go: committed entries on their way to package apply.
 //

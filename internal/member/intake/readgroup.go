@@ -17,6 +17,8 @@ type ReadGroup struct {
 	Done func(error)
 	// Barrier: the readers want to see all that was accepted before (protocol.Read.Barrier).
 	Barrier bool
+	// Whole: all instances are asked, because a reader wants to know that each is led, or because one was not enough.
+	Whole bool
 	// Passed is when the group passed its stages.
 	Passed ReadPassed
 
@@ -41,17 +43,28 @@ type ReadGroups struct {
 	Placed protocol.Index
 	// Under is how many groups still wait for read indexes: plain ones, and barriers.
 	Under [2]int
+	// whole is for how many groups more all instances are asked.
+	whole int
 }
 
-// Ask begins a group's read index, which has a part from each of these instances, or begins it again. They are active
-// since a position: see ReadVector.Ask. It reports false if the group has ended.
-func (s *ReadGroups) Ask(g *ReadGroup, since protocol.Position, shape []protocol.InstanceID) bool {
+// wholeGroups is for how many groups all instances are asked after one for which one instance was not enough.
+const wholeGroups = 64
+
+// Ask begins a group's read index, or begins it again. These instances are active since a position: see
+// ReadVector.Ask. One of them is asked alone, if that may be enough; 0: none may. It reports false if the group has
+// ended.
+func (s *ReadGroups) Ask(g *ReadGroup, since protocol.Position, shape []protocol.InstanceID,
+	one protocol.InstanceID) bool {
 	if g.ended {
 		return false
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(o *ReadGroup) bool { return o == g })
 	g.vector.Mutant = s.Mutant
-	g.vector.Ask(since, shape)
+	if one != 0 && s.asksOne(g, shape) {
+		g.vector.AskOne(since, one)
+	} else {
+		g.vector.Ask(since, shape)
+	}
 	if !g.placed {
 		g.placed = true
 		s.Under[kindOf(g.Barrier)]++
@@ -59,16 +72,32 @@ func (s *ReadGroups) Ask(g *ReadGroup, since protocol.Position, shape []protocol
 	return true
 }
 
+// One is the only instance that is to be asked for the group; 0: all are.
+func (g *ReadGroup) One() protocol.InstanceID {
+	if g.vector.one {
+		return g.vector.points[0].instance
+	}
+	return 0
+}
+
+// asksOne reports whether one instance may be enough for a group. A barrier needs what the first one accepted.
+func (s *ReadGroups) asksOne(g *ReadGroup, shape []protocol.InstanceID) bool {
+	if g.Barrier || g.Whole || len(shape) == 1 || s.Mutant == member.MutantReadOne {
+		return false
+	}
+	s.whole = max(s.whole-1, 0)
+	return s.whole == 0
+}
+
 // Point takes in an instance's part of a group's read index. complete says that it was the last part. ready says that
-// the state serves the group; the group has ended then. The state has come to a position, at which these instances are
-// active. If it is doubtful it serves no one.
+// the state serves the group; the group has ended then. If the state is doubtful it serves no one.
 func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index protocol.Index, doubtful bool,
-	at protocol.Position, shape []protocol.InstanceID, added []protocol.Index) (complete, ready bool) {
+	state *ReadState) (complete, ready bool) {
 	if g.ended || !g.vector.Point(instance, index) {
 		return false, false
 	}
 	s.leave(g)
-	if !doubtful && !g.vector.Ahead(at) && s.served(g, added) && !g.vector.Void(shape) {
+	if !doubtful && !g.vector.Ahead(state.At.Position) && !g.vector.Void(state.Shape) && s.served(g, state) {
 		g.ended = true
 		return true, true
 	}
@@ -76,46 +105,48 @@ func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index pro
 	return true, false
 }
 
-// Void reports whether the group must be asked for again: at a position to which the state has come, other instances
-// are active than those that were asked.
-func (g *ReadGroup) Void(at protocol.Position, shape []protocol.InstanceID) bool {
-	return !g.ended && !g.vector.Ahead(at) && g.vector.Void(shape)
+// Again reports whether instances must be asked for the group again: at a position to which the state has come, others
+// are active than those that were asked, or one was asked and is not enough.
+func (g *ReadGroup) Again(s *ReadState) bool {
+	return !g.ended && !g.vector.Ahead(s.At.Position) && (g.vector.Void(s.Shape) || g.vector.Stalls(s))
 }
 
 // served reports whether the state serves a group. What was accepted is in the first instance's log up to its read
 // index, perhaps behind slots of others that no one had executed. So a barrier waits until it has its place.
-func (s *ReadGroups) served(g *ReadGroup, added []protocol.Index) bool {
-	return g.vector.Reached(added) &&
+func (s *ReadGroups) served(g *ReadGroup, state *ReadState) bool {
+	return g.vector.Reached(state) &&
 		(!g.Barrier || s.Placed >= g.vector.points[0].index || s.Mutant == member.MutantBarrierAdded)
 }
 
 // Reached reports whether a group's read indexes are applied.
-func (s *ReadGroups) Reached(shape []protocol.InstanceID, added []protocol.Index) bool {
+func (s *ReadGroups) Reached(state *ReadState) bool {
 	return slices.ContainsFunc(s.waiting,
-		func(g *ReadGroup) bool { return !g.vector.Void(shape) && s.served(g, added) })
+		func(g *ReadGroup) bool { return !g.vector.Void(state.Shape) && s.served(g, state) })
 }
 
-// Served takes out the groups that can be answered, which have ended then, and those that must be asked for again. The
-// state has come to a position, at which these instances are active.
-func (s *ReadGroups) Served(at protocol.Position, shape []protocol.InstanceID,
-	added []protocol.Index) (ready, void []*ReadGroup) {
+// Served takes out the groups that can be answered, which have ended then, and those for which instances must be asked
+// again.
+func (s *ReadGroups) Served(state *ReadState) (ready, again []*ReadGroup) {
 	keep := s.waiting[:0]
 	for _, g := range s.waiting {
 		switch {
-		case g.vector.Ahead(at):
+		case g.vector.Ahead(state.At.Position):
 			keep = append(keep, g)
-		case g.Void(at, shape):
-			void = append(void, g)
-		case s.served(g, added):
+		case g.vector.Void(state.Shape):
+			again = append(again, g)
+		case s.served(g, state):
 			g.ended = true
 			ready = append(ready, g)
+		case g.vector.Stalls(state):
+			g.Whole, s.whole = true, wholeGroups
+			again = append(again, g)
 		default:
 			keep = append(keep, g)
 		}
 	}
 	clear(s.waiting[len(keep):])
 	s.waiting = keep
-	return ready, void
+	return ready, again
 }
 
 // Fail ends a group without an answer. It reports false if it had ended.

@@ -6,8 +6,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
+
+// stateAt is a state with so much of each instance, which stands at the first one's next slot.
+func stateAt(at protocol.Position, added protocol.Index, shape []protocol.InstanceID) *ReadState {
+	c := &order.Cursor{Position: at, Next: order.Slot{Round: 2, Instance: shape[0]}}
+	for _, id := range shape {
+		c.Points = append(c.Points, order.Point{Instance: id, Index: added, Round: 1})
+	}
+	return &ReadState{At: c, Shape: shape, Added: each(added, len(shape))}
+}
 
 func each(index protocol.Index, n int) (all []protocol.Index) {
 	for range n {
@@ -29,30 +39,27 @@ func TestReadGroupsEndOnce(t *testing.T) {
 		}
 		ends := map[*ReadGroup]int{}
 		now, added := rng.IntN(len(shapes)), protocol.Index(0)
-		state := func() (shape []protocol.InstanceID, all []protocol.Index) {
-			return shapes[now], each(added, len(shapes[now]))
-		}
+		state := func() *ReadState { return stateAt(protocol.Position(added), added, shapes[now]) }
 		for range 200 {
 			g := groups[rng.IntN(len(groups))]
-			shape, all := state()
 			switch rng.IntN(6) {
 			case 0, 1:
 				require.Equal(t, ends[g] == 0, s.Ask(g, protocol.Position(rng.IntN(3)*100),
-					shapes[rng.IntN(len(shapes))]))
+					shapes[rng.IntN(len(shapes))], protocol.InstanceID(rng.IntN(2))))
 			case 2, 3:
 				if _, ready := s.Point(g, protocol.InstanceID(1+rng.IntN(4)), added+protocol.Index(rng.IntN(3)), false,
-					protocol.Position(added), shape, all); ready {
+					state()); ready {
 					ends[g]++
 				}
 			case 4:
 				now, added = rng.IntN(len(shapes)), added+1
-				ready, void := s.Served(protocol.Position(added), shapes[now], each(added, len(shapes[now])))
+				ready, again := s.Served(state())
 				for _, g := range ready {
 					ends[g]++
 				}
-				for _, g := range void {
+				for _, g := range again {
 					require.Zero(t, ends[g])
-					s.Ask(g, protocol.Position(added), shapes[now])
+					s.Ask(g, protocol.Position(added), shapes[now], 1)
 				}
 			case 5:
 				if rng.IntN(8) == 0 && s.Fail(g) {
@@ -93,7 +100,7 @@ func TestBarriersHaveGroupsOfTheirOwn(t *testing.T) {
 	require.Equal(t, []*ReadGroup{barrier}, q.Close())
 
 	var s ReadGroups
-	s.Ask(barrier, 0, []protocol.InstanceID{1})
+	s.Ask(barrier, 0, []protocol.InstanceID{1}, 0)
 	require.Equal(t, [2]int{0, 1}, s.Under)
 	require.True(t, s.Fail(barrier))
 	require.Equal(t, [2]int{}, s.Under)
@@ -103,18 +110,83 @@ func TestBarriersHaveGroupsOfTheirOwn(t *testing.T) {
 // not filled.
 func TestABarrierWaitsForItsPlace(t *testing.T) {
 	s, shape := ReadGroups{Placed: 4}, []protocol.InstanceID{1, 2}
-	added := []protocol.Index{5, 1}
+	state := stateAt(0, 0, shape)
+	state.Added = []protocol.Index{5, 1}
 	for _, barrier := range []bool{false, true} {
 		g := &ReadGroup{Barrier: barrier}
-		require.True(t, s.Ask(g, 0, shape))
-		s.Point(g, 1, 5, false, 0, shape, added)
-		complete, ready := s.Point(g, 2, 1, false, 0, shape, added)
+		require.True(t, s.Ask(g, 0, shape, 0))
+		s.Point(g, 1, 5, false, state)
+		complete, ready := s.Point(g, 2, 1, false, state)
 		require.True(t, complete)
 		require.Equal(t, !barrier, ready)
 	}
-	ready, _ := s.Served(0, shape, added)
+	ready, _ := s.Served(state)
 	require.Empty(t, ready)
 	s.Placed = 5
-	ready, _ = s.Served(0, shape, added)
+	ready, _ = s.Served(state)
 	require.Len(t, ready, 1)
+}
+
+// TestAReadThatOneInstanceDoesNotServeAsksAll: the order has all that the only instance had that was asked, and waits
+// for slots of others. All are asked then, and for some groups more, as the same may happen to these.
+func TestAReadThatOneInstanceDoesNotServeAsksAll(t *testing.T) {
+	var s ReadGroups
+	shape := []protocol.InstanceID{1, 2, 3}
+	state := stateAt(7, 5, shape)
+	state.At.Next = order.Slot{Round: 1, Instance: 3}
+	g := &ReadGroup{}
+	require.True(t, s.Ask(g, 0, shape, 2))
+	require.Equal(t, protocol.InstanceID(2), g.One())
+	complete, ready := s.Point(g, 2, 5, false, state)
+	require.True(t, complete)
+	require.False(t, ready, "slot 1 of instance 3 may have been executed")
+	require.True(t, g.Again(state))
+	ready1, again := s.Served(state)
+	require.Empty(t, ready1)
+	require.Equal(t, []*ReadGroup{g}, again)
+	require.True(t, s.Ask(g, 0, shape, 2))
+	require.Zero(t, g.One())
+	for i, id := range shape {
+		complete, ready = s.Point(g, id, 5, false, state)
+		require.Equal(t, i == 2, complete)
+	}
+	require.True(t, ready, "nothing behind this is committed")
+
+	all := 0
+	for {
+		next := &ReadGroup{}
+		require.True(t, s.Ask(next, 0, shape, 2))
+		if next.One() != 0 {
+			break
+		}
+		all++
+	}
+	require.Equal(t, wholeGroups, all+1)
+	barrier := &ReadGroup{Barrier: true}
+	require.True(t, s.Ask(barrier, 0, shape, 2))
+	require.Zero(t, barrier.One(), "what was accepted is in the first instance")
+}
+
+// TestAReadThatAskedOneInstanceWaitsForWhatOthersHadBefore: the state serves it at the instance's next slot.
+func TestAReadThatAskedOneInstanceWaitsForWhatOthersHadBefore(t *testing.T) {
+	var s ReadGroups
+	shape := []protocol.InstanceID{1, 2, 3}
+	state := stateAt(7, 4, shape)
+	state.At.Next = order.Slot{Round: 2, Instance: 2}
+	g := &ReadGroup{}
+	require.True(t, s.Ask(g, 0, shape, 2))
+	_, ready := s.Point(g, 2, 5, false, state)
+	require.False(t, ready)
+	require.False(t, g.Again(state), "the instance's log is behind here")
+	state = stateAt(8, 5, shape)
+	state.At.Next = order.Slot{Round: 2, Instance: 2}
+	served, again := s.Served(state)
+	require.Equal(t, []*ReadGroup{g}, served)
+	require.Empty(t, again)
+
+	gone := &ReadGroup{}
+	require.True(t, s.Ask(gone, 0, shape, 3))
+	_, ready = s.Point(gone, 3, 5, false, stateAt(9, 5, shape[:2]))
+	require.False(t, ready)
+	require.True(t, gone.Again(stateAt(9, 5, shape[:2])), "the instance is retired")
 }

@@ -167,14 +167,15 @@ func (w applyWorld) Publish(a *apply.Applier) error {
 	at := a.Cursor()
 	m.Env.Violate(m.ID, m.Env.Court.Place(m.ID, &at, &m.base, a.Added))
 	judgeSections(m)
-	ready, void, told, err := m.Progress.Note(a)
+	ready, again, told, err := m.Progress.Note(a)
 	if err != nil {
 		return err
 	}
 	for _, g := range ready {
 		g.Done(nil)
 	}
-	m.askAgain(void)
+	m.Env.Events.Add(readsAskedAgain, len(again))
+	m.askAgain(again)
 	for _, r := range told {
 		r.Done(nil)
 	}

@@ -135,7 +135,7 @@ func (s *MemberInstance) TakeBatch() *intake.Batch {
 
 func (s *MemberInstance) NoteLoad(load instance.Load) { s.load = load }
 
-// TakeReads implements instance.Source. The first instance begins a group, and requests read indexes of the other
+// TakeReads implements instance.Source. The first instance begins a group, and requests read indexes of other
 // instances too.
 func (s *MemberInstance) TakeReads() []*intake.ReadGroup {
 	asked, gathered := s.reads.Take(s.Member.Progress.Asking())
@@ -147,17 +147,20 @@ func (s *MemberInstance) TakeReads() []*intake.ReadGroup {
 	return asked
 }
 
-// beginRead makes a group wait for the read indexes of all instances, and passes it to all instances except the
-// first, which calls it. It reports false if the group has ended.
+// beginRead makes a group wait for read indexes, and passes it to the instances that are to be asked, except the first,
+// which calls it. It reports whether that one is to be asked too.
 func (r *Running) beginRead(g *intake.ReadGroup) bool {
 	c := r.Crew
-	if !r.Progress.Ask(g, c.since, c.ids) {
+	if !r.Progress.Ask(g, c.since, c.ids, instance.ReadThrough(c)) {
 		return false
 	}
+	one := g.One()
 	for _, s := range c.Instances[1:] {
-		s.handRead(g)
+		if one == 0 || one == s.Instance {
+			s.handRead(g)
+		}
 	}
-	return true
+	return one == 0 || one == c.ids[0]
 }
 
 func (s *MemberInstance) handRead(g *intake.ReadGroup) {

@@ -28,6 +28,7 @@ var identities = draw.New("identities")
 
 var (
 	readsGrouped          = count.New("reads_answered_together", "groups of reads")
+	readsAskedAgain       = count.New("reads_asked_again", "reads for which instances are asked again", count.Merged)
 	writesOverloaded      = count.New("writes_that_found_no_room", "writes without room")
 	memberStarts          = count.New("starts", "starts")
 	memberCrashes         = count.New("crashes", "crashes")

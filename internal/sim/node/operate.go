@@ -161,7 +161,7 @@ func (m *Member) Execute(op cluster.Operation, patience time.Duration, answered 
 		step := e.Next(m.view())
 		m.Tell(step.Tell)
 		if step.Confirm {
-			m.Read(false, func(ok bool) {
+			m.Confirm(func(ok bool) {
 				err := error(nil)
 				if !ok {
 					err = member.ErrReadTimeout

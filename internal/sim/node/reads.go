@@ -29,10 +29,14 @@ type reader struct {
 }
 
 // Read calls done with true when the member's state includes everything that was acknowledged before the call, or
-// with false when that fails. It requests read indexes of all instances. Everything that any member applied before
-// the call is before the first slot that is not filled up to these indexes (docs/internals/niagara.md, 3.3). With
-// barrier the state also includes everything that was accepted before the call.
-func (m *Member) Read(barrier bool, done func(ok bool)) {
+// with false when that fails. It requests read indexes as docs/internals/niagara.md, 3.3, has it. With barrier the
+// state also includes everything that was accepted before the call.
+func (m *Member) Read(barrier bool, done func(ok bool)) { m.read(barrier, false, done) }
+
+// Confirm is Read that asks all instances.
+func (m *Member) Confirm(done func(ok bool)) { m.read(false, true, done) }
+
+func (m *Member) read(barrier, whole bool, done func(ok bool)) {
 	r := reader{floor: m.Env.Court.Executed, done: done}
 	kind := 0
 	if barrier {
@@ -45,6 +49,7 @@ func (m *Member) Read(barrier bool, done func(ok bool)) {
 			first.reads.Gather(&m.gathering[kind].ReadGroup)
 			first.wake()
 		}
+		m.gathering[kind].Whole = m.gathering[kind].Whole || whole
 		m.gathering[kind].list = append(m.gathering[kind].list, r)
 	})
 }

@@ -214,7 +214,7 @@ func (s *MemberInstance) cut(at protocol.Index) {
 	s.Member.Writer.Compact(uint32(s.Instance), uint64(at))
 }
 
-// askAgain requests the read indexes of these groups again, because the active instances have changed.
+// askAgain requests the read indexes of these groups again: see intake.ReadGroup.Again.
 func (r *Running) askAgain(groups []*intake.ReadGroup) {
 	first := r.InForce[0]
 	for _, g := range groups {
