@@ -6,21 +6,26 @@ import (
 	"runtime/metrics"
 )
 
-// maxGarbage bounds the growth of the heap between two garbage collections in bytes, unless that is less than the
-// live heap: the heap of a member with little data grows by more than its live size, because collections cost little
-// then, and that of a member with much data doubles, as Go's own default has it.
-const maxGarbage = 16 << 20
+const (
+	// maxGarbage bounds the growth of the heap between two garbage collections in bytes, unless that is less than what a
+	// collection has to scan: the heap of a member with little data grows by more than its live size, because collections
+	// cost little then. One with many pointers doubles, as Go's own default has it. The bytes of large values are not
+	// scanned.
+	maxGarbage = 16 << 20
+	// minGrowth is the least percentage, so that large values are not collected one by one.
+	minGrowth = 50
+)
 
 // boundGarbage sets the garbage collection percentage, and lowers it after each collection if the heap would
-// otherwise grow by more than maxGarbage bytes. It never goes below 100, unless percent is.
+// otherwise grow by more than maxGarbage bytes. It never goes below minGrowth, unless percent is.
 func boundGarbage(percent int) {
 	debug.SetGCPercent(percent)
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	heap := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}}
 	set := percent
 	var collected func(int)
 	collected = func(int) {
-		metrics.Read(live)
-		if next := growth(percent, live[0].Value.Uint64()); next != set {
+		metrics.Read(heap)
+		if next := growth(percent, heap[0].Value.Uint64(), heap[1].Value.Uint64()); next != set {
 			set = next
 			debug.SetGCPercent(next)
 		}
@@ -32,10 +37,10 @@ func boundGarbage(percent int) {
 // collection is an unreferenced object: its release indicates a garbage collection.
 type collection struct{ _ [16]byte }
 
-// growth returns the garbage collection percentage for a heap with this many live bytes. Steps are coarse,
-// because setting a new value stops the world for a moment.
-func growth(percent int, live uint64) int {
+// growth returns the garbage collection percentage for a heap with this many live bytes, of which some are scanned.
+// Steps are coarse, because setting a new value stops the world for a moment.
+func growth(percent int, live, scanned uint64) int {
 	const step = 25
-	bound := maxGarbage * 100 / int(max(live, 1)) / step * step
-	return min(percent, max(bound, 100))
+	bound := int(max(maxGarbage, min(live, scanned))*100/max(live, 1)) / step * step
+	return min(percent, max(bound, minGrowth))
 }

@@ -10,12 +10,14 @@ import (
 )
 
 func TestGrowth(t *testing.T) {
-	require.Equal(t, 400, growth(400, 0))
-	require.Equal(t, 400, growth(400, maxGarbage/4))
-	require.Equal(t, 200, growth(400, maxGarbage/2))
-	require.Equal(t, 125, growth(400, maxGarbage/32*25), "steps are coarse")
-	require.Equal(t, 100, growth(400, 4<<30), "never less than Go's default")
-	require.Equal(t, 50, growth(50, 4<<30), "but for whom wants less")
+	require.Equal(t, 400, growth(400, 0, 0))
+	require.Equal(t, 400, growth(400, maxGarbage/4, 0))
+	require.Equal(t, 200, growth(400, maxGarbage/2, 0))
+	require.Equal(t, 125, growth(400, maxGarbage/32*25, 0), "steps are coarse")
+	require.Equal(t, 100, growth(400, 4<<30, 4<<30), "with pointers Go's default")
+	require.Equal(t, 75, growth(400, 4<<30, 3<<30))
+	require.Equal(t, 50, growth(400, 4<<30, 0), "large values alone")
+	require.Equal(t, 25, growth(25, 4<<30, 4<<30), "less if it is set")
 }
 
 // The percentage falls when the live heap is large, and rises again when it shrinks.
@@ -31,7 +33,7 @@ func TestGarbageIsBounded(t *testing.T) {
 		}
 	}
 	held := make([]byte, maxGarbage)
-	require.Eventually(t, percent(100), 10*time.Second, time.Millisecond)
+	require.Eventually(t, percent(75), 10*time.Second, time.Millisecond)
 	runtime.KeepAlive(held)
 	held = nil
 	require.Eventually(t, percent(400), 10*time.Second, time.Millisecond)

@@ -225,7 +225,7 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 
 func (s *Settings) processFlags(f *pflag.FlagSet) {
 	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent, up to 16 "+
-		"MiB or the live heap if that is more; the variable GOGC wins")
+		"MiB or, if that is more, half of the live heap or its part with pointers; the variable GOGC wins")
 	f.BoolVar(&s.UnsafeNoFsync, "unsafe-no-fsync", false, "do not wait for disks: if the machine or its power fails, "+
 		"acknowledged writes are lost, and this member's data may be damaged (tests only)")
 	f.BoolVar(&s.LockMemory, "memory-mlock", false, "keep the database's pages in memory from being swapped out")
