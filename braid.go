@@ -258,6 +258,7 @@ func (c *config) core(
 		Self: c.Self, Instance: instance, Session: session,
 		MaxFrameBytes: c.Experiment.MaxFrameBytes, PipelineDepth: c.Experiment.PipelineDepth,
 		NoPipeline: c.Experiment.NoPipeline, NoParallelAppend: c.Experiment.NoParallelAppend,
+		CacheBytes: logCache(defaultCache(), now.Instances()),
 	}
 	common.Apply(&s, now.Core.Settings, now.Values)
 	if c.Experiment.NoBatching {

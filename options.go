@@ -96,8 +96,10 @@ type Limits struct {
 	SnapshotBytes int // log bytes between snapshots; default 256 MiB
 	// KeepLogBytes bounds the log that is kept for members that catch up, also while they are sent a snapshot; default
 	// 4 SnapshotBytes. A member that is further behind is sent a snapshot again.
-	KeepLogBytes   int
-	BodyCacheBytes int // whole bodies kept in memory for reading; default 64 MiB
+	KeepLogBytes int
+	// BodyCacheBytes bounds the whole bodies kept in memory for reading; default 64 MiB, or a sixteenth of Go's memory
+	// limit if that is less.
+	BodyCacheBytes int
 	// ScrubBytesPerSecond is how fast the log, the snapshots and the bodies on disk are read to find damage, which is
 	// repaired; default 4 MiB, negative: never.
 	ScrubBytesPerSecond int
@@ -180,7 +182,7 @@ func (l *Limits) complete() {
 	l.PendingBytes = cmp.Or(l.PendingBytes, 256<<20)
 	l.SnapshotBytes = cmp.Or(l.SnapshotBytes, 256<<20)
 	l.KeepLogBytes = cmp.Or(l.KeepLogBytes, 4*l.SnapshotBytes)
-	l.BodyCacheBytes = cmp.Or(l.BodyCacheBytes, 64<<20)
+	l.BodyCacheBytes = cmp.Or(l.BodyCacheBytes, defaultCache())
 	l.ScrubBytesPerSecond = cmp.Or(l.ScrubBytesPerSecond, 4<<20)
 }
 

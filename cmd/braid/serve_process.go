@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -36,11 +37,36 @@ func machineMemory() int64 {
 			}
 		}
 	}
-	if data, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
-		if limit, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil &&
-			(total == 0 || limit < total) {
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	for _, name := range limitFiles(string(own)) {
+		data, _ := os.ReadFile(name)
+		limit, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+		if err == nil && (total == 0 || limit < total) {
 			total = limit
 		}
 	}
 	return total
+}
+
+// limitFiles are the files with the limits of the control groups that /proc/self/cgroup lists, and of those around
+// them. In a container they are at the top.
+func limitFiles(own string) (names []string) {
+	const v2, v1 = "/sys/fs/cgroup", "/sys/fs/cgroup/memory"
+	for line := range strings.Lines(own) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) < 3 || fields[1] != "" && fields[1] != "memory" {
+			continue
+		}
+		top, file := v2, "memory.max"
+		if fields[1] != "" {
+			top, file = v1, "memory.limit_in_bytes"
+		}
+		for group := path.Join("/", fields[2]); ; group = path.Dir(group) {
+			names = append(names, path.Join(top, group, file))
+			if group == "/" {
+				break
+			}
+		}
+	}
+	return names
 }

@@ -51,7 +51,8 @@ func (l *Log) Flags(f *pflag.FlagSet) {
 		"database (0: 64 KiB, with placement code 16 KiB; negative: never)")
 	f.UintVar(&l.MaxRequestBytes, "max-request-bytes", 32<<20,
 		"maximal size of a client's request, in bytes; clients have their own limit (2 MiB in etcdctl's --max-request-bytes)")
-	f.IntVar(&l.BodyCacheBytes, "body-cache-bytes", 64<<20, "bytes of large values kept whole in memory for reading")
+	f.IntVar(&l.BodyCacheBytes, "body-cache-bytes", 0, "bytes of large values kept whole in memory for "+
+		"reading (0: 64 MiB, or a sixteenth of the memory limit if that is less)")
 	f.IntVar(&l.ScrubRate, "scrub-rate", 4<<20, "rate in bytes a second of reading everything on disk to find and "+
 		"repair damage (0: never)")
 	f.StringArrayVar(&l.LanePrefixes, "lane-prefix", nil, "KEY, KEY=confirmed or KEY=accepted: puts of keys with this "+
@@ -140,8 +141,8 @@ func (l *Log) checkBytes() error {
 	if l.LargeValueBytes > 0 && l.LargeValueBytes < 1<<10 {
 		errs = append(errs, errors.New("--large-value-bytes must be at least 1024"))
 	}
-	if l.BodyCacheBytes <= 0 {
-		errs = append(errs, errors.New("--body-cache-bytes must be positive"))
+	if l.BodyCacheBytes < 0 {
+		errs = append(errs, errors.New("--body-cache-bytes is negative"))
 	}
 	if l.ScrubRate < 0 {
 		errs = append(errs, errors.New("--scrub-rate is negative: 0 turns it off"))

@@ -144,7 +144,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--protocol=iss --epoch-policy=none", `policy "none" is none of simple, backoff, blacklist, combined`},
 		{"--protocol=iss --epoch-bans=9-8", "bans of 9 to 8 epochs"},
 		{"--large-value-bytes=1023", "--large-value-bytes must be at least 1024"},
-		{"--body-cache-bytes=0", "--body-cache-bytes must be positive"},
+		{"--body-cache-bytes=-1", "--body-cache-bytes is negative"},
 		{"--scrub-rate=-1", "--scrub-rate is negative"},
 	} {
 		_, err := load(strings.Fields(c.args))
@@ -259,7 +259,7 @@ listen-peer-urls: [http://127.0.0.1:1, http://127.0.0.2:1]
 	require.NoError(t, err)
 	require.Equal(t, Log{
 		Protocol: "niagara", Values: setting.MustParse("order=niagara", "placement=code", "instances=2", "leaders=spread"),
-		MaxRequestBytes: 32 << 20, BodyCacheBytes: 64 << 20, ScrubRate: 4 << 20,
+		MaxRequestBytes: 32 << 20, ScrubRate: 4 << 20,
 	}, s.Log)
 	require.Equal(t, []string{"http://127.0.0.1:1", "http://127.0.0.2:1"}, s.AdvertisePeer)
 }
