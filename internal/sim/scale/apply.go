@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
@@ -66,7 +65,7 @@ func (a *applyThread) work() spend {
 		it := &a.items[i]
 		n, before := len(it.Commit.Entries), a.cost
 		if m := a.m.w.meter; m != nil && n > 0 {
-			began := time.Now()
+			began := worked()
 			a.m.w.note(a.steps.Do(it))
 			m.add(meterApply, n, m.since(began)-float64(a.cost-before))
 		} else {

@@ -70,7 +70,7 @@ func (l *loop) measure() {
 // it processes.
 func (l *loop) measured(m *meter, kind meterKind, brings int, t instance.Happened) {
 	l.committed, m.inner = 0, 0
-	began := time.Now()
+	began := worked()
 	l.hosted.Take(l.look(&t))
 	l.end()
 	m.add(kind, brings+l.committed, m.since(began)-m.inner-m.turn)

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
@@ -260,9 +259,11 @@ func (c *Costs) storage(dir string) error {
 	for _, l := range logs {
 		l.syncs(10, 1, small) // the first syncs also make files longer
 	}
-	cpu := processCPU()
+	runtime.LockOSThread() // the log writes and syncs on it
+	cpu := worked()
 	c.Disk = one.syncs(syncs, 1, small)
-	c.Sync.Once = float64(processCPU()-cpu) / syncs
+	c.Sync.Once = float64(worked()-cpu) / syncs
+	runtime.UnlockOSThread()
 	c.Record.Once, c.Record.Each = 0, 0
 	few, all, big := one.append(1, small), one.append(many, small), one.append(1, large)
 	_, c.Record.Each = through(1, few, many, all)
@@ -334,13 +335,4 @@ func (s *stored) append(records, bytes int) float64 {
 		s.note(s.log.Sync())
 		r = s.records(records, bytes)
 	}, func() { s.note(s.log.Append(r)) })
-}
-
-// processCPU returns the CPU time of this process.
-func processCPU() time.Duration {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -16,8 +16,8 @@
 // transport: the load, an event loop for each instance, the writer of the one log, the apply loop, and for each other
 // member and instance a sender and a receiver. A thread with work waits for a core, keeps it for the cost of the
 // work, and then publishes the results. Costs are counted by command, batch, entry, message, byte, turn and sync.
-// [Calibrate] measures them on this machine, with small parts of the real code. They are stored with every result
-// ([Costs]). The costs of a protocol's own code ([Steps]) are measured while a simulation runs it: each type of
+// [Calibrate] measures them on this machine, with small parts of the real code, by the clock of the thread that
+// executes them: other processes do not add to them. They are stored with every result ([Costs]). The costs of a protocol's own code ([Steps]) are measured while a simulation runs it: each type of
 // message, each proposal, tick and so on, in clusters with the lowest and the highest requested number of members,
 // and a number between. A disk syncs one batch at a time, and takes as long as this machine's disk did. A card sends
 // one message after the other at its bandwidth, and receives in the same way.
@@ -43,8 +43,8 @@
 //
 // How to read: config.go (a run and its result), costs.go, steps.go, run.go; protocol.go (dependencies on the
 // protocol); world.go (time, cores, threads); member.go, loop.go, carry.go (the output of a turn), bill.go (its
-// costs), disk.go, memory.go, apply.go, link.go, load.go (a member); calibrate.go, metered.go, loopback.go and
-// measure.go (measurements of costs), compare.go (the model against measurements).
+// costs), disk.go, memory.go, apply.go, link.go, load.go (a member); calibrate.go, clock.go, metered.go, loopback.go
+// and measure.go (measurements of costs), compare.go (the model against measurements).
 //
 // May import: protocol, member, order, wal, registry.
 package scale

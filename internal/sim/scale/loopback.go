@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"time"
 )
 
@@ -29,13 +30,15 @@ func (c *Costs) network(ctx context.Context) error {
 
 // call measures one call to write and one to read.
 func call(a, b net.Conn, part []byte, note func(int, error)) (took [2]float64) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	writes, reads := make([]float64, times), make([]float64, times)
 	for i := range times {
-		began := time.Now()
+		began := worked()
 		note(a.Write(part))
-		wrote := time.Now()
+		wrote := worked()
 		note(io.ReadFull(b, part))
-		writes[i], reads[i] = float64(wrote.Sub(began)), float64(time.Since(wrote))
+		writes[i], reads[i] = float64(wrote-began), float64(worked()-wrote)
 	}
 	return [2]float64{steps(writes)[10], steps(reads)[10]}
 }
@@ -54,7 +57,8 @@ func trip(a, b net.Conn, part []byte, note func(int, error)) float64 {
 			}
 		}
 	}()
-	took := typical(times, nil, func() { note(a.Write(part)); note(io.ReadFull(a, part)) })
+	wall := func() time.Duration { return time.Since(started) }
+	took := quartile(wall, times, nil, func() { note(a.Write(part)); note(io.ReadFull(a, part)) })
 	_ = a.Close()
 	<-done
 	return took

@@ -2,6 +2,7 @@ package scale
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"time"
 
@@ -10,13 +11,13 @@ import (
 
 // meter measures the costs of steps of instances, while a simulation runs them.
 type meter struct {
-	samples [][]sample // by kind
-	count   int        // of all samples
-	clock   float64    // the overhead of the clock in a sample
-	turn    float64    // the duration of an empty turn
-	began   time.Time  // when the batch that is being proposed was taken; zero: none is
-	frame   time.Time  // when the message that is being built was begun
-	inner   float64    // separately measured parts of the turn that is being measured
+	samples [][]sample    // by kind
+	count   int           // of all samples
+	clock   float64       // the overhead of the clock in a sample
+	turn    float64       // the duration of an empty turn
+	began   time.Duration // when the batch that is being proposed was taken; 0: none is
+	frame   time.Duration // when the message that is being built was begun
+	inner   float64       // separately measured parts of the turn that is being measured
 	buffer  []byte
 }
 
@@ -50,26 +51,26 @@ func (m *meter) add(kind meterKind, n int, ns float64) {
 }
 
 // since returns the duration of an operation.
-func (m *meter) since(began time.Time) float64 { return float64(time.Since(began)) - m.clock }
+func (m *meter) since(began time.Duration) float64 { return float64(worked()-began) - m.clock }
 
 // within adds a sample of an operation within a turn that is measured.
-func (m *meter) within(kind meterKind, n int, began time.Time) {
+func (m *meter) within(kind meterKind, n int, began time.Duration) {
 	m.add(kind, n, m.since(began))
 	m.inner += m.since(began) + 2*m.clock
 }
 
 // proposes and proposed enclose the proposal of a batch.
-func (m *meter) proposes() { m.began = time.Now() }
+func (m *meter) proposes() { m.began = worked() }
 
 func (m *meter) proposed() {
-	if !m.began.IsZero() {
+	if m.began > 0 {
 		m.within(meterPropose, 0, m.began)
-		m.began = time.Time{}
+		m.began = 0
 	}
 }
 
 // frames and framed enclose the building of a message.
-func (m *meter) frames() { m.frame = time.Now() }
+func (m *meter) frames() { m.frame = worked() }
 
 func (m *meter) framed(msg *protocol.Message, parts [][]byte) (wire []byte) {
 	m.buffer = m.buffer[:0]
@@ -84,7 +85,7 @@ func (m *meter) framed(msg *protocol.Message, parts [][]byte) (wire []byte) {
 
 // wake measures a wakeup of a core. step returns the number of entries that it commits.
 func (m *meter) wake(step func() int) {
-	began := time.Now()
+	began := worked()
 	n := step()
 	m.within(meterWake, n, began)
 }
@@ -94,7 +95,7 @@ func (m *meter) decode(f *frame, codec *protocol.Codec) error {
 	if f.wire == nil { // it was sent before the measurements
 		return nil
 	}
-	began := time.Now()
+	began := worked()
 	came := make([]byte, len(f.wire))
 	copy(came, f.wire)
 	_, err := protocol.DecodeMessage(came, codec)
@@ -138,17 +139,23 @@ func mean(ns []float64) (sum float64) {
 	return sum / float64(max(1, len(ns)))
 }
 
-// typical returns the duration of a call without delays by other processes, in nanoseconds. It is the first quartile
-// of the given number of calls.
+// typical returns the CPU time of a call, in nanoseconds: the first quartile of the given number of calls.
 func typical(times int, prepare, do func()) float64 {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return quartile(worked, times, prepare, do)
+}
+
+// quartile returns the first quartile of what a clock shows for each call.
+func quartile(clock func() time.Duration, times int, prepare, do func()) float64 {
 	took := make([]float64, times)
 	for i := range took {
 		if prepare != nil {
 			prepare()
 		}
-		began := time.Now()
+		began := clock()
 		do()
-		took[i] = float64(time.Since(began))
+		took[i] = float64(clock() - began)
 	}
 	slices.Sort(took)
 	return took[times/4]

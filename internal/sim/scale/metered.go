@@ -112,6 +112,8 @@ func (c *Costs) measureSteps(like *Config) (*Steps, error) {
 }
 
 func (c *Costs) metered(cfg Config) (*meter, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	cfg.Costs = *c
 	cfg.Costs.Steps = map[string][]Steps{cfg.code(): {guess(&cfg)}}
 	m := &meter{clock: typical(times, nil, func() {})}
