@@ -167,12 +167,18 @@ type Claim struct {
 	Measure func(*Result) (float64, bool)
 	// Holds decides whether the figure confirms the claim.
 	Holds func(measured float64) bool
+	// Off is set if the figure is computed by the cost model: how far the model is off from what was measured of the same
+	// protocols in the same run, up or down; 1 is exact. Without it, or beyond mostOff, there is no verdict.
+	Off func(*Result) (float64, bool)
 	// Note explains the figure's computation or limits.
 	Note string
 	// Remark returns the note if it must be computed. Every braid command lists the experiments at its start, and does
 	// not need it.
 	Remark func() string
 }
+
+// mostOff is how far the model may be off where its figures are claims.
+const mostOff = 1.3
 
 // note returns the note about the figure.
 func (c *Claim) note() string {

@@ -237,6 +237,24 @@ func apart(m Metric, one, other, part string, xs ...float64) measure {
 	}
 }
 
+// modelOff is how far the model is off from what is measured of some protocols, where it is most: in throughput and in
+// the CPU time of a command.
+func modelOff(part string, xs []float64, protocols ...string) measure {
+	return func(r *Result) (float64, bool) {
+		most := 0.0
+		for _, p := range protocols {
+			for _, m := range []Metric{Throughput, CPU} {
+				off, ok := apart(m, modelPrefix+p, p, part, xs...)(r)
+				if !ok {
+					return 0, false
+				}
+				most = max(most, off)
+			}
+		}
+		return most, len(protocols) > 0
+	}
+}
+
 // least is the smallest of some figures. All of them must have been measured.
 func least(some ...measure) measure {
 	return func(r *Result) (float64, bool) {

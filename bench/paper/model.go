@@ -128,7 +128,7 @@ func (r *runner) fitted() (points []scale.Measurement) {
 		for i := range r.cases {
 			c := &r.cases[i]
 			if p == nil || c.Series != w.series || c.X != w.x || cmp.Or(c.Part, r.e.XName) != cmp.Or(w.part, r.e.XName) ||
-				len(p.Runs[Throughput]) == 0 {
+				len(p.Runs[CPU]) == 0 {
 				continue
 			}
 			last := fitTime
@@ -137,6 +137,7 @@ func (r *runner) fitted() (points []scale.Measurement) {
 			}
 			points = append(points, scale.Measurement{
 				Name: w.series, Config: c.Setup.scale(&c.Work, last, scale.Costs{}), Throughput: median(p.Runs[Throughput]),
+				CPU: time.Duration(median(p.Runs[CPU]) * float64(time.Microsecond)),
 			})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -84,7 +85,8 @@ func TestModelIsComputed(t *testing.T) {
 		t.Errorf("asked %+v", here)
 	}
 	// b at 1 took 30 and 31 ms: 1000/30 and 1000/31 requests a second, according to the fake.
-	if len(f.points) != 1 || f.points[0].Throughput != (1000./30+1000./31)/2 || !f.points[0].Config.Shared ||
+	if len(f.points) != 1 || f.points[0].Throughput != (1000./30+1000./31)/2 ||
+		f.points[0].CPU != 30500*time.Nanosecond || !f.points[0].Config.Shared ||
 		f.points[0].Config.Protocol != "raft" {
 		t.Errorf("fitted to %+v", f.points)
 	}
@@ -185,5 +187,31 @@ func TestRealModel(t *testing.T) {
 	}
 	if r.Costs == nil || r.Costs.Factor <= 0 || len(r.Costs.Disk) == 0 {
 		t.Errorf("costs %+v", r.Costs)
+	}
+}
+
+// What is computed is a claim only if the model says what was measured.
+func TestAModelThatIsOffHasNoClaims(t *testing.T) {
+	for _, c := range []struct {
+		throughput, cpu float64 // of the model; 100 and 10 were measured
+		off             float64
+		judged          bool
+	}{
+		{100, 10, 1, true}, {125, 9, 1.25, true}, {80, 10, 1.25, true}, {100, 14, 1.4, false}, {140, 10, 1.4, false},
+		{50, 10, 2, false},
+	} {
+		e := &Experiment{XName: "members", Claims: []Claim{{
+			Text: "claim", Unit: "×", Measure: times(Throughput, where{modelPrefix + "a", 8, ""}, where{"a", 3, ""}),
+			Holds: atLeast(1), Off: modelOff("", []float64{3}, "a"),
+		}}}
+		r := &Result{e: e}
+		r.add(&Case{Series: "a", X: 3}, Sample{Throughput: 100, CPU: 10})
+		r.add(&Case{Series: modelPrefix + "a", X: 3}, Sample{Throughput: c.throughput, CPU: c.cpu})
+		r.add(&Case{Series: modelPrefix + "a", X: 8}, Sample{Throughput: 500, CPU: 10})
+		r.finish(e.fullRounds())
+		j := r.Claims[0]
+		if j.Measured == nil || j.ModelOff == nil || math.Abs(*j.ModelOff-c.off) > 0.01 || (j.Holds != nil) != c.judged {
+			t.Errorf("%+v: %+v, off by %v", c, j, j.ModelOff)
+		}
 	}
 }

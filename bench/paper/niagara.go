@@ -99,7 +99,7 @@ const (
 		"cores of this machine; in the paper each server had twelve. What more cores would bring is computed, and such " +
 		"series begin with the word model: the production code of a member's decisions, of the protocol, of the order and " +
 		"of group commit runs in simulated time (package internal/sim/scale), with the costs of its pieces as they were " +
-		"measured on this machine just before. One factor on the costs of CPU is fitted to what raft did here; how far the " +
+		"measured on this machine just before. One factor on the costs of CPU is fitted to raft's here; how far the " +
 		"model is then off for niagara is one of the claims. The model leaves out what cores do to each other's caches and " +
 		"memory, which flatters whoever uses more of them. The costs are in the JSON."
 )

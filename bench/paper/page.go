@@ -62,7 +62,7 @@ func writePage(w io.Writer, results []*Result) error {
 			j, verdict := &r.Claims[i], r.verdict(&r.Claims[i])
 			claims++
 			counts[verdict]++
-			s.Claims = append(s.Claims, claimRow{j.Claim, r.e.noteOf(j.Claim),
+			s.Claims = append(s.Claims, claimRow{j.Claim + j.modelNote(), r.e.noteOf(j.Claim),
 				withUnit(j.Paper, cmp.Or(j.PaperUnit, j.Unit)), withUnit(j.Measured, j.Unit), verdict})
 		}
 		for i := range r.e.Plots {

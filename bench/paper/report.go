@@ -146,7 +146,7 @@ func (r *Result) WriteText(w io.Writer) {
 	for i := range r.Claims {
 		c := &r.Claims[i]
 		fmt.Fprintf(w, "  %-13s %s (paper: %s)  %s\n", r.verdict(c), withUnit(c.Measured, c.Unit),
-			withUnit(c.Paper, cmp.Or(c.PaperUnit, c.Unit)), c.Claim)
+			withUnit(c.Paper, cmp.Or(c.PaperUnit, c.Unit)), c.Claim+c.modelNote())
 	}
 	if why := r.Unjudged(); why != "" {
 		fmt.Fprintf(w, "  no verdicts: %s\n", why)
@@ -155,6 +155,14 @@ func (r *Result) WriteText(w io.Writer) {
 	for _, n := range r.Machine.Notes {
 		fmt.Fprintf(w, "  note: %s\n", n)
 	}
+}
+
+// modelNote says how far the model is off that computed the figure.
+func (j *Judged) modelNote() string {
+	if j.ModelOff == nil {
+		return ""
+	}
+	return fmt.Sprintf("; the model is off by %s ×", number(*j.ModelOff))
 }
 
 // withUnit writes a figure that may be missing.

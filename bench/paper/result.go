@@ -40,7 +40,7 @@ type Machine struct {
 }
 
 // Judged is a claim with our figure. Paper is null if the paper has no figure, Measured if a necessary measurement is
-// missing, and Holds if there is no verdict, see [Result.Unjudged].
+// missing, and Holds if there is no verdict, see [Result.Unjudged] and [Claim.Off].
 type Judged struct {
 	Claim     string   `json:"claim"`
 	Paper     *float64 `json:"paper"`
@@ -48,6 +48,9 @@ type Judged struct {
 	Measured  *float64 `json:"measured"`
 	Unit      string   `json:"unit"`
 	Holds     *bool    `json:"holds"`
+	// ModelOff is how far the model is off that computed the figure. It is absent if the figure is measured, or if the
+	// model was not compared.
+	ModelOff *float64 `json:"model_off,omitempty"`
 
 	passes bool // the figure confirms the claim, on any machine
 }
@@ -236,11 +239,25 @@ func (c *Claim) judge(r *Result) Judged {
 	}
 	if v, ok := c.Measure(r); ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
 		j.Measured, j.passes = &v, c.Holds(v)
-		if r.Unjudged() == "" {
+		if c.trusted(r, &j) && r.Unjudged() == "" {
 			j.Holds = &j.passes
 		}
 	}
 	return j
+}
+
+// trusted reports whether the model says what is measured, if it computed the claim's figure. It notes how far it is
+// off.
+func (c *Claim) trusted(r *Result, j *Judged) bool {
+	if c.Off == nil {
+		return true
+	}
+	off, ok := c.Off(r)
+	if !ok {
+		return false
+	}
+	j.ModelOff = &off
+	return off <= mostOff
 }
 
 func figureOf(runs []float64) Figure {

@@ -44,7 +44,7 @@ func (t *fakeTarget) Run(ctx context.Context, w Work) (Sample, error) {
 	t.world.mu.Unlock()
 	v, err := t.world.figure(t.setup, w, t.runs)
 	t.runs++
-	return Sample{Runtime: v, Throughput: 1000 / v}, errors.Join(err, ctx.Err())
+	return Sample{Runtime: v, Throughput: 1000 / v, CPU: v}, errors.Join(err, ctx.Err())
 }
 
 func (t *fakeTarget) Check(context.Context) error { return t.world.check }

@@ -55,9 +55,9 @@ const (
 	fitSteps                = 10 // halvings: within half a percent
 )
 
-// Fit returns the costs with the factor that makes the model's throughput correct on average: the geometric mean of
-// ThroughputOff is 1. The measurements should be of CPU-bound clusters. Otherwise the factor has no meaning. Nothing
-// else in the model is fitted.
+// Fit returns the costs with the factor that makes the model's CPU time of a command correct on average: the geometric
+// mean of CPUOff is 1. Throughput would not do: clusters here also wait for the disk, and for whatever else the machine
+// does. Nothing else in the model is fitted.
 func Fit(c Costs, measured []Measurement) (Costs, error) {
 	low, high := leastFactor, mostFactor
 	for range fitSteps {
@@ -68,9 +68,11 @@ func Fit(c Costs, measured []Measurement) (Costs, error) {
 		}
 		sum := 0.
 		for i := range all {
-			sum += math.Log(all[i].ThroughputOff)
+			if all[i].CPUOff > 0 {
+				sum += math.Log(all[i].CPUOff)
+			}
 		}
-		if sum > 0 { // too fast
+		if sum < 0 { // too little
 			low = c.Factor
 		} else {
 			high = c.Factor

@@ -14,13 +14,14 @@
 // The rest is a discrete-event simulation, which decides nothing. It only lets time pass for the members' work. A
 // member's machine has a number of cores. The threads of a member are those of package replica and of package
 // transport: the load, an event loop for each instance, the writer of the one log, the apply loop, and for each other
-// member and instance a sender and a receiver. A thread with work waits for a core, keeps it for the cost of the
-// work, and then publishes the results. Costs are counted by command, batch, entry, message, byte, turn and sync.
+// member and instance a sender and a receiver. A thread with work waits for a core, keeps it for the cost of the work,
+// and then publishes the results. Costs are counted by command, batch, entry, message, byte, turn and sync.
 // [Calibrate] measures them on this machine, with small parts of the real code, by the clock of the thread that
-// executes them: other processes do not add to them. They are stored with every result ([Costs]). The costs of a protocol's own code ([Steps]) are measured while a simulation runs it: each type of
-// message, each proposal, tick and so on, in clusters with the lowest and the highest requested number of members,
-// and a number between. A disk syncs one batch at a time, and takes as long as this machine's disk did. A card sends
-// one message after the other at its bandwidth, and receives in the same way.
+// executes them: other processes do not add to them. They are stored with every result ([Costs]). The costs of a
+// protocol's own code ([Steps]) are measured while a simulation runs it: each type of message, each proposal, tick and
+// so on, in clusters with the lowest and the highest requested number of members, and a number between. A disk syncs
+// one batch at a time, and takes as long as this machine's disk did. A card sends one message after the other at its
+// bandwidth, and receives in the same way.
 //
 // The same seed gives the same result, always.
 //
@@ -30,8 +31,8 @@
 //     So the model is optimistic for more cores.
 //   - The scheduler: a turn is never interrupted, and any core is as good as another.
 //   - Garbage collection, timers, and the work of package replica between the parts that are
-//     measured. One factor on all costs of CPU replaces that: [Fit] finds it by comparing the
-//     model with clusters that were measured here, and it is stored with the costs.
+//     measured. One factor on all costs of CPU replaces that: [Fit] finds it by comparing the CPU
+//     time of a command with that of clusters that were measured here. It is stored with the costs.
 //   - The kernel's own threads for the network: a loopback write includes the receiver's part.
 //   - Bodies, reads, faults, leader changes that the protocol does not make by itself. Snapshots of
 //     the state cost nothing, and none is sent. An idle log is not sealed.
