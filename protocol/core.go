@@ -1,6 +1,9 @@
 package protocol
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Core is one instance of a protocol on one member: a pure state machine. The same inputs at the same times always
 // have the same effects. A Core is not safe for concurrent use; its owner feeds it from one loop.
@@ -303,7 +306,17 @@ const (
 // and the values that it accepted, for slots that are decided in any order.
 type Cell struct {
 	Number uint64
-	Data   []byte // shared and never written to after the step; nil in a RecordDrop
+	// Data and Rest after it are the bytes, shared and never written to after the step; nil in a RecordDrop. Rest may
+	// be a part of an entry, which a core need not copy then. It is nil in what is read from the disk.
+	Data, Rest []byte
+}
+
+// Bytes returns all bytes of a cell.
+func (c *Cell) Bytes() []byte {
+	if len(c.Rest) == 0 {
+		return c.Data
+	}
+	return slices.Concat(c.Data, c.Rest)
 }
 
 // Record is one thing to make durable.

@@ -89,7 +89,7 @@ func WALRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
 		w.Kind, w.Index, w.Parts[0] = wal.KindBase, uint64(r.Base.Index), encodeBase(*r.Base)
 		w.Seals = r.Base.Config.Profile.Sealed()
 	case protocol.RecordCell:
-		w.Kind, w.Index, w.Parts[0] = wal.KindCell, r.Cell.Number, r.Cell.Data
+		w.Kind, w.Index, w.Parts = wal.KindCell, r.Cell.Number, [2][]byte{r.Cell.Data, r.Cell.Rest}
 		if r.Entry.Form != protocol.FormNone {
 			w.Body = bodyOf(instance, &r.Entry)
 		}

@@ -456,7 +456,7 @@ func (n *Node) store(r *protocol.Record) {
 
 // storeCell writes or empties a cell.
 func (n *Node) storeCell(r *protocol.Record) {
-	cells := n.disk.Cells
+	cells, cell := n.disk.Cells, protocol.Cell{Number: r.Cell.Number, Data: r.Cell.Bytes()}
 	i, found := slices.BinarySearchFunc(cells, r.Cell.Number, func(c protocol.Cell, number uint64) int {
 		return cmp.Compare(c.Number, number)
 	})
@@ -465,9 +465,9 @@ func (n *Node) storeCell(r *protocol.Record) {
 		n.disk.Cells = slices.Delete(cells, i, i+1)
 	case r.Kind == protocol.RecordDrop:
 	case found:
-		cells[i] = r.Cell
+		cells[i] = cell
 	default:
-		n.disk.Cells = slices.Insert(cells, i, r.Cell)
+		n.disk.Cells = slices.Insert(cells, i, cell)
 	}
 }
 

@@ -93,9 +93,9 @@ func describeRecord(r *protocol.Record) string {
 		return fmt.Sprintf("body(%s)", describeEntry(&r.Entry))
 	case protocol.RecordCell:
 		if r.Entry.Form != protocol.FormNone {
-			return fmt.Sprintf("cell(%d, %d bytes) and its body", r.Cell.Number, len(r.Cell.Data))
+			return fmt.Sprintf("cell(%d, %d bytes) and its body", r.Cell.Number, len(r.Cell.Bytes()))
 		}
-		return fmt.Sprintf("cell(%d, %d bytes)", r.Cell.Number, len(r.Cell.Data))
+		return fmt.Sprintf("cell(%d, %d bytes)", r.Cell.Number, len(r.Cell.Bytes()))
 	case protocol.RecordDrop:
 		return fmt.Sprintf("drop(%d)", r.Cell.Number)
 	}

@@ -68,9 +68,10 @@ func TestARecordOfACellBringsABody(t *testing.T) {
 	body := someBody(100)
 	e := committedEntry(refTo(11, 1, body), protocol.FormWhole)
 	e.Body = body
-	cell := protocol.Cell{Number: 11, Data: []byte("accepted")}
+	cell := protocol.Cell{Number: 11, Data: []byte("accepted"), Rest: []byte("value")}
 	got := member.WALRecord(3, &protocol.Record{Kind: protocol.RecordCell, Cell: cell, Entry: e})
 	require.Equal(t, wal.KindCell, got.Kind)
+	require.Equal(t, [2][]byte{cell.Data, cell.Rest}, got.Parts)
 	require.Equal(t, &wal.Body{Instance: 3, Index: 11, Term: uint64(e.Term), Form: uint8(protocol.FormWhole), K: 1,
 		Size: 100, Digest: e.BodyDigest, Bytes: body}, got.Body)
 	e.Form, e.Body = protocol.FormNone, nil

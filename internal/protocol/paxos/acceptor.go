@@ -1,9 +1,9 @@
 package paxos
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/braidlog/braid/protocol"
 )
@@ -102,10 +102,9 @@ func (a *Acceptor) EncodePromise() protocol.Cell {
 
 // Cell returns the cell of a vote: the ballot, and the entry as its head and payload. A body is stored next to it.
 func (v *Vote) Cell() protocol.Cell {
-	b := make([]byte, 0, 8+protocol.HeadSize+len(v.Entry.Payload))
+	b := make([]byte, 0, 8+protocol.HeadSize)
 	b = binary.LittleEndian.AppendUint64(b, uint64(v.Ballot))
-	b = append(b, v.Entry.Head()...)
-	return protocol.Cell{Number: uint64(v.Entry.Index), Data: append(b, v.Entry.Payload...)}
+	return protocol.Cell{Number: uint64(v.Entry.Index), Data: append(b, v.Entry.Head()...), Rest: v.Entry.Payload}
 }
 
 func corruptCell(c *protocol.Cell, detail string) error {
@@ -114,7 +113,7 @@ func corruptCell(c *protocol.Cell, detail string) error {
 
 // DecodeVote decodes what Cell encodes. The error is a [*protocol.CorruptError].
 func DecodeVote(c protocol.Cell) (v Vote, err error) {
-	b := bytes.Clone(c.Data)
+	b := slices.Concat(c.Data, c.Rest)
 	if len(b) < 8 {
 		return v, corruptCell(&c, fmt.Sprintf("%d bytes", len(b)))
 	}

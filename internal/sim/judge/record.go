@@ -81,7 +81,7 @@ func (j *Instance) Record(r *protocol.Record) check.Record {
 }
 
 func (j *Instance) cellRecord(cell protocol.Cell) check.Record {
-	r := check.Record{Kind: check.CellRecord, Index: cell.Number, Digest: uint64(protocol.Digest(cell.Data))}
+	r := check.Record{Kind: check.CellRecord, Index: cell.Number, Digest: uint64(protocol.Digest(cell.Bytes()))}
 	if accepted := j.Core.Cells.Accepted(); accepted != nil {
 		if e, ok := accepted(cell); ok {
 			holds := entryRecord(&e)
