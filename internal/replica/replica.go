@@ -254,11 +254,12 @@ func (r *Replica) assemble(a *apply.Applier) error {
 		r.CheckState()
 	}
 	r.proposer = newProposer(r.now, func(home protocol.InstanceID) {
-		loops, bytes := r.loops.Load(), 0
+		loops, large := r.loops.Load(), false
 		if len(loops.ids) > 1 && !o.Begin.Keyed {
-			bytes, _, _ = r.proposer.waiting(protocol.FirstInstance)
+			bytes, full, _ := r.proposer.waiting(protocol.FirstInstance)
+			large = instance.Large(bytes, full)
 		}
-		instance.WakeTakers(loops, o.Begin.Keyed, home, bytes, loops.Wake)
+		instance.WakeTakers(loops, o.Begin.Keyed, home, large, loops.Wake)
 	}, r.apply.wakeReaders, o)
 	if err := r.instances.Start(instancesHost{r}); err != nil {
 		return err

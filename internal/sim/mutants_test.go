@@ -65,7 +65,7 @@ var hints = map[string]uint64{
 	"epaxos-eager-noop": 28, "epaxos-tell-anybody": 6406, "epaxos-meet-alone": 2,
 	"lane-drop-early": 27, "lane-ack-early": 425, "lane-same-name": 180, "lane-accept-unsynced": 494, "lane-old-generation": 337,
 	"lane-fence-uncovered": 129, "lane-rows-majority": 246, "lane-cut-unseen": 333,
-	"state-unchecked": 99, "operation-unconfirmed": 98, "weave-session-of-instance": 835, "weave-depart-any": 141,
+	"state-unchecked": 99, "operation-unconfirmed": 98, "weave-session-of-instance": 1089, "weave-depart-any": 141,
 	"keep-nothing": 53, "identity-in-memory": 204, "life-unchecked": 69, "old-clock": 27,
 	// Seeds 638 to 1289 do not find ends-earlier-incarnation-early, and seeds 1 to 637 did not.
 	"barrier-before-place": 93, "ends-earlier-incarnation-early": 1290,

@@ -303,7 +303,7 @@ func (h *Hosted) propose() {
 			siblings.Wake(0)
 			return
 		}
-		if o := Preferred(siblings, bytes); !h.cfg.Keyed && !lane && siblings.IDs()[o] != h.cfg.Instance &&
+		if o := Preferred(siblings, Large(bytes, full)); !h.cfg.Keyed && !lane && siblings.IDs()[o] != h.cfg.Instance &&
 			(taken == 0 || taken >= stride) {
 			siblings.Wake(o) // it may not know that a batch waits, or that its time has come
 			return
@@ -349,18 +349,18 @@ func HasPath(s Siblings, path protocol.Path) bool {
 	return int(path) < len(st.Routes) && (st.Routes[path] != st.Routes[0] || st.Lanes != nil && st.Lanes.ByLeader)
 }
 
-// Preferred is which of a member's instances should take its next batch, of that size in bytes.
-func Preferred(s Siblings, bytes int) int {
+// Preferred is which of a member's instances should take its next batch, which is large or not.
+func Preferred(s Siblings, large bool) int {
 	n := len(s.IDs())
 	if n == 1 {
 		return 0
 	}
-	return Prefer(n, bytes, s.Load)
+	return Prefer(n, large, s.Load)
 }
 
 // WakeTakers wakes the instance that may take what was just proposed: home, or with 0 the one that should take
-// the next batch, of that size in bytes. In a keyed order that may be any of them.
-func WakeTakers(s Siblings, keyed bool, home protocol.InstanceID, bytes int, wake func(i int)) {
+// the next batch, which is large or not. In a keyed order that may be any of them.
+func WakeTakers(s Siblings, keyed bool, home protocol.InstanceID, large bool, wake func(i int)) {
 	switch {
 	case home != 0:
 		wake(slices.Index(s.IDs(), home))
@@ -369,7 +369,7 @@ func WakeTakers(s Siblings, keyed bool, home protocol.InstanceID, bytes int, wak
 			wake(i)
 		}
 	default:
-		wake(Preferred(s, bytes))
+		wake(Preferred(s, large))
 	}
 }
 

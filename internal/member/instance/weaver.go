@@ -129,13 +129,12 @@ type Load struct {
 	Round   protocol.Round // how many rounds its log fills
 }
 
-// Prefer chooses which of n instances, in their order, takes this member's next batch of some bytes. One that is led
-// here comes first, then one whose leader is known. Of these it takes the first with few batches pending: the others
-// skip ahead of it, and cost nothing. As long as one event loop and its links carry the load, that is always the same
-// one. A large batch goes to the instance with the least to do, and of these to the one that is most behind
+// Prefer chooses which of n instances, in their order, takes this member's next batch. One that is led here comes
+// first, then one whose leader is known. Of these it takes the first with few batches pending: the others skip ahead of
+// it, and cost nothing. As long as one event loop and its links carry the load, that is always the same one. A large
+// batch goes to the instance with the least to do, and of these to the one that is most behind
 // (docs/internals/niagara.md, 3.2: it need not skip then).
-func Prefer(n, bytes int, load func(i int) Load) int {
-	large := bytes >= spreadBytes
+func Prefer(n int, large bool, load func(i int) Load) int {
 	best, most := 0, load(0)
 	for i := 1; i < n; i++ {
 		if l := load(i); l.before(most, large) {
@@ -147,12 +146,16 @@ func Prefer(n, bytes int, load func(i int) Load) int {
 
 // fewBatches is how many pending batches are no reason to take another instance, whose log is ahead, so that all others
 // would have to skip at once. Small batches leave an interval apart while others are pending (see Instance.Room). This
-// many are pending after 8 ms: a quorum is far away, or the instance's links are full. A batch of spreadBytes or more
-// gains by links and an event loop of its own, so there it is one.
-const (
-	fewBatches  = 32
-	spreadBytes = 32 << 10
-)
+// many are pending after 8 ms: a quorum is far away, or the instance's links are full. A large batch gains by links and
+// an event loop of its own, so there it is one.
+const fewBatches = 32
+
+// fullBatch is how many bytes make a batch large that takes no more commands.
+const fullBatch = 16 << 10
+
+// Large reports whether a batch, of that size in bytes and full or not, is large. It is not smaller than one that
+// leaves at once, so several instances do not make batches smaller.
+func Large(bytes int, full bool) bool { return bytes >= largeBatch || full && bytes >= fullBatch }
 
 func (l Load) before(o Load, large bool) bool {
 	few := fewBatches

@@ -46,24 +46,30 @@ func TestTheWeaverWakesWhoWouldSkip(t *testing.T) {
 }
 
 func TestWorkGoesWhereItIsLedAndThereIsLittle(t *testing.T) {
-	prefer := func(bytes int, loads ...Load) int {
-		return Prefer(len(loads), bytes, func(i int) Load { return loads[i] })
+	const small, large = false, true
+	prefer := func(large bool, loads ...Load) int {
+		return Prefer(len(loads), large, func(i int) Load { return loads[i] })
 	}
 	led, ours := Load{Led: true}, Load{Led: true, Leads: true}
 	busy := Load{Led: true, Leads: true, Pending: 3}
-	require.Equal(t, 0, prefer(1, ours, ours, ours), "the same one while little is to do")
-	require.Equal(t, 0, prefer(1, busy, ours, ours))
-	require.Equal(t, 1, prefer(spreadBytes, busy, ours, ours), "large batches gain by others")
+	require.Equal(t, 0, prefer(small, ours, ours, ours), "the same one while little is to do")
+	require.Equal(t, 0, prefer(small, busy, ours, ours))
+	require.Equal(t, 1, prefer(large, busy, ours, ours), "large batches gain by others")
 	full := Load{Led: true, Leads: true, Pending: fewBatches + 1}
-	require.Equal(t, 1, prefer(1, full, busy, ours), "its links are full")
-	for _, bytes := range []int{1, spreadBytes} {
-		require.Equal(t, 2, prefer(bytes, led, led, full), "rather here than elsewhere")
-		require.Equal(t, 1, prefer(bytes, Load{}, led, Load{Pending: 0}), "rather to some leader than to none")
+	require.Equal(t, 1, prefer(small, full, busy, ours), "its links are full")
+	for _, size := range []bool{small, large} {
+		require.Equal(t, 2, prefer(size, led, led, full), "rather here than elsewhere")
+		require.Equal(t, 1, prefer(size, Load{}, led, Load{Pending: 0}), "rather to some leader than to none")
 	}
 	rounds := []Load{{Led: true, Leads: true, Round: 70}, {Led: true, Leads: true, Round: 5}, {Led: true, Leads: true,
 		Round: 6}}
-	require.Equal(t, 1, prefer(spreadBytes, rounds...), "the one that is most behind")
-	require.Equal(t, 0, prefer(1, rounds...), "the others skip ahead of it")
+	require.Equal(t, 1, prefer(large, rounds...), "the one that is most behind")
+	require.Equal(t, 0, prefer(small, rounds...), "the others skip ahead of it")
+
+	require.False(t, Large(largeBatch-1, false), "it may grow as in one instance")
+	require.True(t, Large(largeBatch, false))
+	require.False(t, Large(100, true), "one of many that are cut small")
+	require.True(t, Large(fullBatch, true))
 }
 
 // wovenInstance is an instance of a merged log around a scripted core.

@@ -318,8 +318,8 @@ func (m *Member) Propose(to commands, bytes []byte, op *history.Operation, o *pr
 
 // WakeTakers wakes the instances that may take the next batch.
 func (m *Member) WakeTakers() {
-	bytes, _, _ := m.Proposals.Waiting()
-	instance.WakeTakers(m.Crew, m.Env.Set.Keyed, 0, bytes, func(i int) { m.InForce[i].wake() })
+	bytes, full, _ := m.Proposals.Waiting()
+	instance.WakeTakers(m.Crew, m.Env.Set.Keyed, 0, instance.Large(bytes, full), func(i int) { m.InForce[i].wake() })
 }
 
 // syncTime returns the duration of a sync that begins now.

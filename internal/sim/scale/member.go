@@ -91,7 +91,8 @@ func (m *node) propose(command []byte, done intake.Done) {
 	}
 	m.w.note(err)
 	if fresh {
-		bytes, _, _ := m.proposals.Waiting()
-		instance.WakeTakers(siblings{m.loops[0]}, m.w.begin.Keyed, home, bytes, func(i int) { m.loops[i].thread.wake() })
+		bytes, full, _ := m.proposals.Waiting()
+		instance.WakeTakers(siblings{m.loops[0]}, m.w.begin.Keyed, home, instance.Large(bytes, full),
+			func(i int) { m.loops[i].thread.wake() })
 	}
 }

@@ -116,6 +116,29 @@ func TestInstancesThatAreNotUsedSkip(t *testing.T) {
 	require.InEpsilon(t, float64(alone.P50), float64(woven.P50), 0.1, "nobody waits for a skip")
 }
 
+// TestInstancesThatAreNotNeededCostNothing: as long as one instance carries the load, several do what one does.
+func TestInstancesThatAreNotNeededCostNothing(t *testing.T) {
+	for _, load := range []Config{{Inflight: 100}, {Inflight: 1000}, {Rate: 10_000, Inflight: 50_000}} {
+		load.Protocol, load.Nodes, load.Instances, load.Cores, load.Payload = "raft", 3, 1, 2, 16
+		load.Warmup, load.Duration, load.Costs = 20*time.Millisecond, 100*time.Millisecond, typicalCosts()
+		raft := run(t, load)
+		load.Protocol, load.Instances = "niagara", 4
+		woven := run(t, load)
+		require.Greater(t, woven.Throughput, 0.97*raft.Throughput)
+		for _, c := range []struct {
+			what      string
+			one, four float64
+		}{
+			{"batches", raft.Batches, woven.Batches}, {"messages", raft.Messages, woven.Messages},
+			{"syncs", raft.Fsyncs, woven.Fsyncs}, {"bytes", raft.Bytes, woven.Bytes},
+			{"CPU", float64(raft.CPU), float64(woven.CPU)},
+		} {
+			require.Less(t, c.four, 1.03*c.one, c.what)
+		}
+		require.Less(t, woven.Skips, 0.02*woven.Batches)
+	}
+}
+
 // Commands for which the CPU has no time are dropped. No machine uses more cores than it has.
 func TestWhatIsTooMuchIsDropped(t *testing.T) {
 	cfg := entries(1, 1)
