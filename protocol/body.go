@@ -166,16 +166,15 @@ func (e *Entry) DecodeBody(b []byte) (rest []byte, err error) {
 // bodySum is the CRC-32C of a body in its form. It is that of the bytes that begin at a place, which do not change: an
 // entry that gets another body has none.
 type bodySum struct {
-	at   *byte
-	size int
-	crc  uint32
+	at        *byte
+	size, crc uint32
 }
 
 func sumOf(body []byte, crc uint32) bodySum {
 	if len(body) == 0 {
 		return bodySum{}
 	}
-	return bodySum{&body[0], len(body), crc}
+	return bodySum{&body[0], uint32(len(body)), crc}
 }
 
 // BodySum returns the CRC-32C of Body in its form. known is false if it was not computed when the entry was sealed or
