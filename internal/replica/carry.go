@@ -29,11 +29,11 @@ func (l *eventLoop) carry(t *instance.Turn) {
 	if t.Stop != nil {
 		l.r.fail(t.Stop)
 	}
-	if t.Seq > 0 {
-		l.submit(t.Persist, t.Seq) // before the sends: what is woken last runs first, and a write keeps its processor
-	}
 	for _, m := range t.Send {
 		l.send(m)
+	}
+	if t.Seq > 0 {
+		l.submit(t.Persist, t.Seq)
 	}
 	for _, b := range t.Accepted {
 		b.Accept(l.r.now())
