@@ -172,7 +172,7 @@ func (r *Replica) Status() Status {
 		SnapshotTimes: r.snapshots.stats(r.apply.installing()),
 	}
 	if r.fitting != nil {
-		s.Fit, s.Fitted, s.Trips = r.fitting.published.Load(), r.fitting.done(), r.fitting.shortest()
+		s.Fit, s.Fitted, s.Trips = r.fitting.newest(), r.fitting.done(), r.fitting.shortest()
 	}
 	return s
 }

@@ -127,7 +127,7 @@ func (l *applyLoop) run() {
 		l.busy.begin(l.r, l.r.tuning())
 		items = l.drainItems(items)
 		for i := range items {
-			l.within.calls.Add(1)
+			l.within.begin()
 			err := l.machine.Do(&items[i])
 			l.within.calls.Add(1)
 			if err != nil && !l.overtaken(err) {

@@ -31,7 +31,7 @@ type fitting struct {
 	r   *Replica
 	how *Fitting
 
-	published          atomic.Pointer[fit.Published]
+	published          atomic.Pointer[published]
 	changes, takenBack atomic.Uint64
 	acting             atomic.Bool // a wish is being carried out
 
@@ -144,7 +144,7 @@ func (f *fitting) publish(p *fit.Published) {
 		f.r.log.Warn("a decision of the fitter cannot be told to others", "err", err)
 		answer = nil
 	}
-	f.published.Store(p)
+	f.published.Store(&published{decision: p})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.answer = answer

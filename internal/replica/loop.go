@@ -105,7 +105,8 @@ func (l *eventLoop) do(f func()) {
 // its first turn has a tick. Others may have sent it messages by then.
 func (l *eventLoop) run(begins bool) {
 	defer l.r.done.Done()
-	ticker := time.NewTicker(l.used.ticks())
+	pace := l.used.ticks()
+	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -128,9 +129,8 @@ func (l *eventLoop) run(begins bool) {
 		if next != l.used {
 			l.used = next
 			l.hosted.Tune(&next.Tuning)
-			ticker.Reset(l.ticks())
+			pace = 0
 		}
-		rested := l.hosted.Rests()
 		l.refresh(&t, tick)
 		l.hosted.Take(&t)
 		l.tendReads(tick)
@@ -146,8 +146,9 @@ func (l *eventLoop) run(begins bool) {
 		if due > 0 {
 			timer.Reset(due - l.r.now())
 		}
-		if l.hosted.Rests() != rested {
-			ticker.Reset(l.ticks())
+		if next := l.ticks(); next != pace {
+			pace = next
+			ticker.Reset(pace)
 		}
 		l.busy.end(l.r)
 	}
@@ -155,8 +156,11 @@ func (l *eventLoop) run(begins bool) {
 
 // ticks is the interval of the loop's ticks.
 func (l *eventLoop) ticks() time.Duration {
-	if l.hosted.Rests() {
+	switch {
+	case l.hosted.Rests():
 		return l.used.Election
+	case l.hosted.Quiet():
+		return l.used.quietTicks()
 	}
 	return l.used.ticks()
 }

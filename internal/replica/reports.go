@@ -61,14 +61,34 @@ func (f *fitting) ask(ctx context.Context, to protocol.MemberID, t *trips, reque
 	if err != nil || len(answer) == 0 {
 		return
 	}
-	p := &fit.Published{}
-	if err := json.Unmarshal(answer, p); err != nil {
-		f.r.log.Warn("a decision of the fitter cannot be read", "member", to, "err", err)
-		return
-	}
 	if leader, _ := f.look(); leader == to && f.r.tuning().measures() {
-		f.published.Store(p)
+		f.published.Store(&published{encoded: answer, by: to})
 	}
+}
+
+// published is a decision that is shown. One of another member is decoded if it is, because most are not.
+type published struct {
+	decision *fit.Published // nil: encoded has it
+	encoded  []byte
+	by       protocol.MemberID
+}
+
+// newest is the newest decision; nil: there is none.
+func (f *fitting) newest() *fit.Published {
+	p := f.published.Load()
+	switch {
+	case p == nil:
+		return nil
+	case p.decision != nil:
+		return p.decision
+	}
+	decoded := &fit.Published{}
+	if err := json.Unmarshal(p.encoded, decoded); err != nil {
+		f.r.log.Warn("a decision of the fitter cannot be read", "member", p.by, "err", err)
+		return nil
+	}
+	f.published.CompareAndSwap(p, &published{decision: decoded})
+	return decoded
 }
 
 // answerReport takes in a report of another member. The answer is the newest decision, if this member leads.

@@ -21,6 +21,9 @@ const heldAfter = 100 * time.Millisecond
 type within struct {
 	// calls counts the beginnings and ends of calls of the state machine: it is odd within one.
 	calls atomic.Uint64
+	// asleep: watch waits for wake, because there was no call for a while.
+	asleep atomic.Bool
+	wake   chan struct{}
 	// goroutine is the number of the one that applies; 0: it does not run yet.
 	goroutine atomic.Uint64
 	// held is closed while the state machine does not return. There is a new channel when it has returned.
@@ -28,8 +31,22 @@ type within struct {
 }
 
 func (w *within) init() {
+	w.wake = make(chan struct{}, 1)
+	w.again()
+}
+
+// again makes a new channel.
+func (w *within) again() {
 	c := make(chan struct{})
 	w.held.Store(&c)
+}
+
+// begin is called before a call of the state machine.
+func (w *within) begin() {
+	w.calls.Add(1)
+	if w.asleep.Load() && w.asleep.Swap(false) {
+		poke(w.wake)
+	}
 }
 
 // watch closes held when a call takes long. It runs until ctx ends.
@@ -42,6 +59,9 @@ func (w *within) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		if !w.rest(ctx, last) {
+			return
+		}
 		calls := w.calls.Load()
 		switch same := calls == last && calls%2 == 1; {
 		case same && !told:
@@ -49,9 +69,28 @@ func (w *within) watch(ctx context.Context) {
 			close(*w.held.Load())
 		case !same && told:
 			told = false
-			w.init()
+			w.again()
 		}
 		last = calls
+	}
+}
+
+// rest waits for a call if there is none now and there was none since another number of them. It returns false if ctx
+// ends.
+func (w *within) rest(ctx context.Context, last uint64) bool {
+	if last%2 == 1 || w.calls.Load() != last {
+		return true
+	}
+	w.asleep.Store(true)
+	if w.calls.Load() != last { // begin may have missed it
+		w.asleep.Store(false)
+		return true
+	}
+	select {
+	case <-w.wake:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -5,7 +5,7 @@
 //     what is proposed again, and what a turn produced.
 //   - turn.go: what a turn takes in and what it wants, as values; calls.go: what an instance asks during a turn.
 //   - hosted.go, hosted_read.go, hosted_tend.go: how the one follows from the other; send.go: how messages leave.
-//   - backlog.go: how much may be committed and not applied.
+//   - backlog.go: how much may be committed and not applied; quiet.go: that nothing happens.
 //   - weaver.go: when merged instances skip rounds for each other, and which one takes the next batch.
 //   - keep.go: how much log is kept for members that catch up.
 //   - leaders.go, leaving.go, drained.go, followconfig.go: who should lead an instance; to whom a member hands over

@@ -55,6 +55,7 @@ type Hosted struct {
 	retired hostedRetired
 	seal    hostedSeal
 	tended  hostedTended
+	quiet   hostedQuiet
 
 	unread    UnreadableEntries
 	following MembershipFollower
@@ -213,6 +214,7 @@ func (h *Hosted) Next() *Turn {
 func (h *Hosted) end() bool {
 	if h.happened.Tick {
 		h.publish()
+		h.noteQuiet()
 		h.turn.Status, h.turn.Merge = h.status, h.MergeStatus()
 		if h.first() {
 			h.turn.Departed, h.turn.Tend = h.depart(), true

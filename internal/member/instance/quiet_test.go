@@ -1,0 +1,44 @@
+package instance
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/member/membertest"
+	"github.com/braidlog/braid/protocol"
+)
+
+// An instance is quiet after some ticks without a change, whatever messages come, and is not in the turn in which
+// something happens.
+func TestAnInstanceIsQuietWhenNothingHappens(t *testing.T) {
+	a := &alone{}
+	c, h := a.host()
+	turn := func(in Happened) { a.turns(h, &in, func(*Turn) {}) }
+	rest := func() {
+		t.Helper()
+		for range quietTicks + 1 {
+			require.False(t, h.Quiet())
+			turn(Happened{Tick: true, Inputs: []protocol.Input{&protocol.Message{Type: membertest.MsgLog}}})
+		}
+	}
+	c.status.Leader = 1
+	rest()
+	require.True(t, h.Quiet())
+
+	c.then(func(out *protocol.Effects) {
+		out.Seq, out.Persist = 1, append(out.Persist, protocol.Record{Kind: protocol.RecordState})
+	})
+	turn(Happened{Inputs: []protocol.Input{&protocol.Message{Type: membertest.MsgLog}}})
+	require.False(t, h.Quiet(), "something is written")
+	rest()
+	require.True(t, h.Quiet())
+
+	c.status.Leader = 0
+	turn(Happened{Tick: true})
+	require.False(t, h.Quiet(), "no leader is known")
+	for range 2 * quietTicks {
+		turn(Happened{Tick: true})
+	}
+	require.False(t, h.Quiet())
+}
