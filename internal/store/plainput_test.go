@@ -186,6 +186,24 @@ func FuzzPlainPut(f *testing.F) {
 	})
 }
 
+// FuzzPlainGrant: bytes are a plain grant only if etcd's decoder finds exactly that in them.
+func FuzzPlainGrant(f *testing.F) {
+	for _, r := range []*pb.InternalRaftRequest{grant(1, 100), grant(-1, 0), grant(0, -7), put("k", "v"), revoke(1)} {
+		f.Add(mustEncode(f, r))
+	}
+	f.Add([]byte{kindRequest, 0x42, 0x04, 0x10, 0x01, 0x08, 0x02})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		id, ttl, ok := parsePlainGrant(data)
+		if !ok {
+			return
+		}
+		c, err := decode(data)
+		require.NoError(t, err)
+		want := &pb.InternalRaftRequest{LeaseGrant: &pb.LeaseGrantRequest{ID: int64(id), TTL: ttl}}
+		require.True(t, proto.Equal(want, c.request), "%q: %v", data, c.request)
+	})
+}
+
 // A plain put allocates three times: its key, its value, and its answer. The rest is allocated by etcd's keys and by
 // bbolt (docs/reports/performance.md).
 func TestAllocationsOfAPlainPut(t *testing.T) {
