@@ -322,10 +322,15 @@ func (in *Instance) Remind(now, timeout time.Duration, want order.Slot, out *Out
 // also leaves when the last one left a while ago. The interval was measured. With none, a lone burst over a link of 1.5
 // ms waits too long. With a shorter one, closed loops on one machine lose throughput. Batches that are large or full
 // gain nothing by waiting; their number and bytes are limited elsewhere too.
+//
+// Where a leader takes the batches of all members, they gather once more there. Where this member proposes its own
+// whoever leads, each batch is a message to all others, and acknowledged to all. So there the next one waits longer as
+// long as the disk writes: most other disks are busy then too, and would write it with the next sync at the earliest.
 const (
 	adaptiveDepth    = 1
 	adaptiveMax      = 256
 	adaptiveInterval = 250 * time.Microsecond
+	writingInterval  = 2 * time.Millisecond
 	largeBatch       = 64 << 10
 )
 
@@ -346,8 +351,16 @@ func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait
 	case n >= adaptiveMax:
 		return false, 0
 	}
-	wait = in.lastAt + adaptiveInterval - now
+	wait = in.lastAt + in.interval() - now
 	return wait <= 0, max(wait, 0)
+}
+
+// interval is the time after which the next batch leaves while others are pending.
+func (in *Instance) interval() time.Duration {
+	if r := in.routes; len(r) == 1 && r[0].To == in.cfg.Self && in.recorded > in.durable {
+		return writingInterval
+	}
+	return adaptiveInterval
 }
 
 // cutOff makes the instance propose the bodies again that were forwarded to a member, because they

@@ -282,6 +282,39 @@ func TestRoomLetsBatchesGrow(t *testing.T) {
 	require.True(t, ok, "the way to the quorum is long")
 }
 
+// A member that proposes its own batches, whoever leads, lets them grow longer while its disk writes.
+func TestRoomWaitsForTheDiskWhereAllPropose(t *testing.T) {
+	c, in := newScripted(2)
+	c.status.Routes = []protocol.Route{{To: 1}}
+	in.observe()
+	var out Outbox
+	c.then(func(e *protocol.Effects) {
+		e.Persist = append(e.Persist, protocol.Record{Kind: protocol.RecordState})
+		e.Seq = 1
+	})
+	in.Propose(0, membertest.Sealed(1, "x"), &out)
+	ok, wait := in.Room(adaptiveInterval, 100, false)
+	require.False(t, ok)
+	require.Equal(t, writingInterval-adaptiveInterval, wait)
+	ok, _ = in.Room(writingInterval, 100, false)
+	require.True(t, ok, "the disk is slow")
+	ok, _ = in.Room(adaptiveInterval, largeBatch, false)
+	require.True(t, ok)
+	in.Step(0, protocol.Persisted{Seq: 1}, &out)
+	ok, _ = in.Room(adaptiveInterval, 100, false)
+	require.True(t, ok, "the disk does nothing")
+
+	c.then(func(e *protocol.Effects) {
+		e.Persist = append(e.Persist, protocol.Record{Kind: protocol.RecordState})
+		e.Seq = 2
+	})
+	in.Propose(0, membertest.Sealed(2, "y"), &out)
+	c.status.Routes = []protocol.Route{{To: 2}}
+	in.observe()
+	ok, _ = in.Room(adaptiveInterval, 100, false)
+	require.True(t, ok, "another member takes the batches of all")
+}
+
 func TestReadsAreAskedAgain(t *testing.T) {
 	c, in := newScripted(2)
 	var out Outbox

@@ -9,7 +9,6 @@
 //	broadcast.go  its state, what is decided, what is promised
 //	owner.go      the segment's leader: ballot 0, skips
 //	drive.go      phase 2 at the proposer; learn.go: at the others
-//	hold.go       when a proposer's message waits for more entries
 //	witness.go    what members learn from each other's votes
 //	revoke.go     ballots from 1 on: suspicion, phase 1, what is proposed after it
 //

@@ -133,9 +133,6 @@ func (b *broadcast) replicate(p *paxos.Peer, news bool) {
 		if p.Next > b.prop.End {
 			break
 		}
-		if b.holds(p) {
-			return
-		}
 		f := b.frameOf(p)
 		if len(f.Entries) == 0 {
 			p.Next, news = f.End+1, true

@@ -59,8 +59,6 @@ type ISS struct {
 	counter counter
 	// from is the sender of the current message; 0: the input is another one.
 	from protocol.MemberID
-	// writing: at the beginning of the step the disk was busy with earlier writes.
-	writing bool
 	// stopped: this member accepted more than it has, or has decided another value than another member. It handles
 	// no further input.
 	stopped bool
@@ -148,7 +146,7 @@ func (s *ISS) Step(now time.Duration, in protocol.Input, out *protocol.Effects) 
 	}
 	s.now, s.out = now, out
 	s.disk.Begin()
-	s.from, s.writing = 0, s.writes(in)
+	s.from = 0
 	sent, released := len(out.Send), len(out.Release)
 	leader, term, conf, routed, routedAt := s.leads(), s.term(), s.log.ConfigAt, s.proposals.routed, s.proposals.routedAt
 	seal := s.sealState()
