@@ -438,6 +438,33 @@ func TestBodiesKeepTheChecksumOfTheCaller(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
+// A file that was removed does not give its number to a later one: what the mark says of it would be said of that one,
+// of which less is durable.
+func TestAFileIsNotNumberedAsARemovedOne(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	b := openBodiesMem(t, mem)
+	require.NoError(t, b.Append(someBody(1, 1, 1, 2*testBodies))) // no other body uses a file of this size again
+	require.NoError(t, b.Sync())
+	require.NoError(t, b.Close())
+	b = openBodiesMem(t, mem)
+	b.Retain(func(Body) bool { return false })
+	require.NoError(t, b.Sync())
+	require.NoError(t, b.Close())
+
+	b = openBodiesMem(t, mem)
+	small := someBody(1, 2, 1, 100)
+	require.NoError(t, b.Append(small))
+	torn := mem.Crash(0, nil)
+	require.NoError(t, b.Sync())
+	for fs, want := range map[vfs.FS]int{torn: 0, mem.Crash(0, nil): 1} {
+		again := openBodiesMem(t, fs)
+		require.Empty(t, again.Damaged())
+		require.Equal(t, want, again.Count())
+		require.NoError(t, again.Close())
+	}
+	require.NoError(t, b.Close())
+}
+
 func TestBodiesOfAllSizes(t *testing.T) {
 	b := openBodiesMem(t, vfs.NewMem())
 	large := someBody(2, 1, 9, 3*testBodies)

@@ -54,7 +54,8 @@ func (b *Bodies) open() error {
 	if err != nil {
 		return err
 	}
-	if b.marks = mark; damage != nil {
+	b.marks, b.lastSeq = mark, mark.last.seq // a file that was removed may be the last one of which the mark says something
+	if damage != nil {
 		b.damage = append(b.damage, damage)
 	}
 	names, err := b.fs.List(b.dir)
