@@ -149,7 +149,7 @@ func turned(w *World, d draw.Chance, now *protocol.Profile) protocol.Profile {
 	if core := w.Set.CoreOf(now); w.Set.Targets.All {
 		v = setting.Union(common.Settings, core.Settings).Only(v)
 		if !registry.Merged(core) {
-			v = copied(v)
+			v = copied(v).Without(common.Leaders.Name) // as Choice.Tune sees to
 		}
 	}
 	next := now.Next(v, w.Now().Milliseconds())
