@@ -54,7 +54,7 @@ func (b *Bodies) open() error {
 	if err != nil {
 		return err
 	}
-	b.marks, b.lastSeq = mark, mark.last.seq // a file that was removed may be the last one of which the mark says something
+	b.marks, b.lastSeq = mark, mark.last.seq // that file may have been removed since
 	if damage != nil {
 		b.damage = append(b.damage, damage)
 	}
