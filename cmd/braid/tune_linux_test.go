@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -60,6 +61,7 @@ func TestTuneUnderLoad(t *testing.T) {
 					before := c.terms()
 					w.forgetPause()
 					c.tune(settings)
+					c.follow(settings)
 					more := w.total() + 100
 					eventually(t, "writes after "+settings, func(context.Context) bool { return w.total() > more })
 					t.Logf("%-24s longest time without an acknowledgement %s", settings,
@@ -85,6 +87,24 @@ func (c *cluster) tune(settings string) {
 		name, value, _ := strings.Cut(set, "=")
 		require.Regexp(c.t, name+" +"+value+" ", out)
 	}
+}
+
+// follow waits until leaders are where the settings have them.
+func (c *cluster) follow(settings string) {
+	c.t.Helper()
+	_, where, given := strings.Cut(settings, "leaders=")
+	if !given {
+		return
+	}
+	began := time.Now()
+	names := c.leaders("leaders "+where, func(names []string) bool {
+		leading := len(slices.Compact(slices.Sorted(slices.Values(names))))
+		if where == "spread" {
+			return leading == min(len(names), len(c.endpoints))
+		}
+		return leading == 1
+	})
+	c.t.Logf("%-24s leaders after %s: %v", settings, time.Since(began).Round(time.Millisecond), names)
 }
 
 // terms are the terms of the instances, as the members that are up know them.

@@ -101,7 +101,7 @@ func TestUpgradeToALaterFormat(t *testing.T) {
 		}
 	})
 	d.step("the log has files of the later format", false, func() {
-		client, value := d.client(), strings.Repeat("x", 200<<10)
+		client, value := d.client(), strings.Repeat("x", 900<<10)
 		for i := range 3 {
 			eventually(t, d.flags[i].name+" begins a file of the later format", func(ctx context.Context) bool {
 				_, err := client.Put(ctx, "large", value)
