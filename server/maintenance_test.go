@@ -239,7 +239,7 @@ func TestDefragmentIsCompletedWithoutItsClient(t *testing.T) {
 	require.NoError(t, err)
 	release := sync.OnceValue(snapshot.Close) // the store waits for it when it is closed
 	defer release()
-	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	brief, cancel := context.WithTimeout(ctx, time.Second) // the call reaches the server, also on a busy machine
 	defer cancel()
 	require.Error(t, second(f.client.Defragment(brief, f.addr)))
 	require.GreaterOrEqual(t, f.store.DBSize(), before)
