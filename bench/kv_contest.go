@@ -64,7 +64,8 @@ func (k *ServerKind) suits(load *KVConfig) error {
 		return nil
 	case load.Check:
 		return errors.New("it stores nothing, so there is no history to check: measure it without the check")
-	case k.API == EtcdAPI && mix[workload.Scan]+mix[workload.ReadModifyWrite]+mix[workload.Delete]+mix[workload.Grant] > 0:
+	case k.API == EtcdAPI &&
+		mix[workload.Scan]+mix[workload.ReadModifyWrite]+mix[workload.Delete]+mix[workload.Grant] > 0:
 		return errors.New("it answers puts, and gets of one key: measure it without scans, read-modify-writes, " +
 			"deletes and grants")
 	}

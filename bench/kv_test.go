@@ -68,7 +68,8 @@ func TestKVConfigValidate(t *testing.T) {
 		{func(c *KVConfig) { c.Check, c.CheckLimit, c.Workload.Values = true, 1, workload.Fixed(7) }, "to tell them apart"},
 		{func(c *KVConfig) { c.API = "soap" }, "unknown API"},
 		{func(c *KVConfig) { c.API, c.Workload.Mix = MapAPI, workload.Mix{workload.Scan: 1} }, "the map service has none"},
-		{func(c *KVConfig) { c.API, c.Workload.Mix = MapAPI, workload.Mix{workload.Grant: 1} }, "the map service has none"},
+		{func(c *KVConfig) { c.API, c.Workload.Mix = MapAPI, workload.Mix{workload.Grant: 1} },
+			"the map service has none"},
 	} {
 		bad := good
 		c.change(&bad)

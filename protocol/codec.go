@@ -40,6 +40,19 @@ type Part interface {
 	Append(dst []byte) []byte
 }
 
+// WithPart returns a message with its part, in one allocation.
+func WithPart[P any, T interface {
+	*P
+	Part
+}](m Message, p P) *Message {
+	both := &struct {
+		m Message
+		p P
+	}{m, p}
+	both.m.Part = T(&both.p)
+	return &both.m
+}
+
 // Codec describes a protocol's messages to members. All members of a cluster have the same: they compare the
 // protocol's core when they connect.
 type Codec struct {

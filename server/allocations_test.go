@@ -27,7 +27,7 @@ func TestAllocationsOfALinearizableGet(t *testing.T) {
 		if resp, err := s.services.kv.Range(ctx, r); err != nil || len(resp.Kvs) != 1 {
 			t.Fatal(resp, err)
 		}
-	}), 37.0)
+	}), 29.0)
 }
 
 // startCounted starts a server over a fake log, whose own allocations are few and always the same.

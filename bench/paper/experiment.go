@@ -167,8 +167,8 @@ type Claim struct {
 	Measure func(*Result) (float64, bool)
 	// Holds decides whether the figure confirms the claim.
 	Holds func(measured float64) bool
-	// Off is set if the figure is computed by the cost model: how far the model is off from what was measured of the same
-	// protocols in the same run, up or down; 1 is exact. Without it, or beyond mostOff, there is no verdict.
+	// Off is set if the cost model computes the figure. It returns by how much the model is off from what was measured of
+	// the same protocols in the same run, up or down; 1 is exact. Without that, or beyond mostOff, there is no verdict.
 	Off func(*Result) (float64, bool)
 	// Note explains the figure's computation or limits.
 	Note string

@@ -18,9 +18,9 @@ func issScale() *Experiment {
 				"its own and links over which a message takes as long as over loopback; the load has a core beside them.",
 			"What a protocol's code costs is measured while a simulation runs it, for each type of message, with the fewest " +
 				"members, the most, and a number between; the rest is on the lines through these. One factor on all costs of CPU " +
-				"is fitted, the same for all protocols: to the CPU time of a command of epaxos, wpaxos and multi-paxos with 3 " +
-				"members on this machine. It stands for garbage collection, the scheduler and what lies between the pieces. " +
-				"Nothing else is fitted: not to iss or raft, and not to 6 members.",
+				"is fitted, the same for all protocols: to the CPU time of a command of epaxos, wpaxos and multi-paxos " +
+				"with 3 members on this machine. It stands for garbage collection, the scheduler and what lies between " +
+				"the pieces. Nothing else is fitted: not to iss or raft, and not to 6 members.",
 			"Without batching an entry has one command, and a message one entry of those that it proposes. Up to 64 messages " +
 				"are under way to a member. 1,536 commands are under way, as with the thesis's clients, and with raft and " +
 				"multi-paxos fewer from 16 members on, where they only wait. Commands come to all members alike. With raft and " +
@@ -95,9 +95,10 @@ func scaleClaims() (claims []Claim) {
 		claims = append(claims, Claim{
 			Text: fmt.Sprintf("the model says what is measured of %s with 3 and with 6 members", p), Unit: "×",
 			Measure: modelOff(byScaleShared, sharedMembers, p), Holds: atMost(mostOff),
-			Note: "By how much the model's throughput or a command's CPU time is off, up or down, where it is most. All " +
-				"members share this machine, in the model too. One factor for all protocols is fitted to the CPU time of three " +
-				"of them with 3 members. Where this does not hold, what is computed of the protocol has no verdict.",
+			Note: "By how much the model's throughput or a command's CPU time is off, up or down, where it is most. " +
+				"All members share this machine, in the model too. One factor for all protocols is fitted to the CPU " +
+				"time of three of them with 3 members. Where this does not hold, what is computed of the protocol has " +
+				"no verdict.",
 		})
 	}
 	return claims

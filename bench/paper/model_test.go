@@ -210,7 +210,8 @@ func TestAModelThatIsOffHasNoClaims(t *testing.T) {
 		r.add(&Case{Series: modelPrefix + "a", X: 8}, Sample{Throughput: 500, CPU: 10})
 		r.finish(e.fullRounds())
 		j := r.Claims[0]
-		if j.Measured == nil || j.ModelOff == nil || math.Abs(*j.ModelOff-c.off) > 0.01 || (j.Holds != nil) != c.judged {
+		if j.Measured == nil || j.ModelOff == nil || math.Abs(*j.ModelOff-c.off) > 0.01 ||
+			(j.Holds != nil) != c.judged {
 			t.Errorf("%+v: %+v, off by %v", c, j, j.ModelOff)
 		}
 	}

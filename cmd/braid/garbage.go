@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// maxGarbage bounds the growth of the heap between two garbage collections in bytes, unless that is less than what a
-	// collection has to scan: the heap of a member with little data grows by more than its live size, because collections
-	// cost little then. One with many pointers doubles, as Go's own default has it. The bytes of large values are not
-	// scanned.
+	// maxGarbage bounds the growth of the heap between two garbage collections in bytes, unless that is less than what
+	// a collection has to scan: the heap of a member with little data grows by more than its live size, because
+	// collections cost little then. One with many pointers doubles, as Go's own default has it. The bytes of large
+	// values are not scanned.
 	maxGarbage = 16 << 20
 	// minGrowth is the least percentage, so that large values are not collected one by one.
 	minGrowth = 50
@@ -37,8 +37,8 @@ func boundGarbage(percent int) {
 // collection is an unreferenced object: its release indicates a garbage collection.
 type collection struct{ _ [16]byte }
 
-// growth returns the garbage collection percentage for a heap with this many live bytes, of which some are scanned.
-// Steps are coarse, because setting a new value stops the world for a moment.
+// growth returns the garbage collection percentage for a heap of so many live bytes, of which a collection scans some:
+// those with pointers. Steps are coarse, because setting a new value stops the world for a moment.
 func growth(percent int, live, scanned uint64) int {
 	const step = 25
 	bound := int(max(maxGarbage, min(live, scanned))*100/max(live, 1)) / step * step

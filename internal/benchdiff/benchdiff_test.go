@@ -50,7 +50,8 @@ func TestTable(t *testing.T) {
 func repository(t *testing.T, commits ...string) string {
 	dir := t.TempDir()
 	git := func(args ...string) {
-		_, err := output(t.Context(), dir, "git", append([]string{"-c", "user.name=n", "-c", "user.email=e"}, args...)...)
+		author := []string{"-c", "user.name=n", "-c", "user.email=e"}
+		_, err := output(t.Context(), dir, "git", append(author, args...)...)
 		require.NoError(t, err)
 	}
 	git("init", "--quiet")

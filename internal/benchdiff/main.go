@@ -40,7 +40,8 @@ var suites = []suite{
 }
 
 func main() {
-	base := flag.String("base", "", "the commit to compare with; empty: the merge base with the upstream branch, or HEAD^")
+	base := flag.String("base", "",
+		"the commit to compare with; empty: the merge base with the upstream branch, or HEAD^")
 	rounds := flag.Int("rounds", 3, "how often each benchmark runs on each of the two")
 	within := flag.Duration("within", 45*time.Second,
 		"begin no round that would end later, except the first; the programs are built before")

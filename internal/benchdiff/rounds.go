@@ -51,8 +51,8 @@ func (t *trees) bench(ctx context.Context, of side, suite int, all []*result) ([
 		return all, nil
 	}
 	for _, pattern := range s.patterns {
-		text, err := output(ctx, filepath.Join(t.root[of], s.folder), program, "-test.run", "^$", "-test.bench", pattern,
-			"-test.benchtime", benchTime, "-test.benchmem")
+		text, err := output(ctx, filepath.Join(t.root[of], s.folder), program, "-test.run", "^$",
+			"-test.bench", pattern, "-test.benchtime", benchTime, "-test.benchmem")
 		if err != nil && (of == sideAfter || ctx.Err() != nil) {
 			return all, err
 		}

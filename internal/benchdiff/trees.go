@@ -55,7 +55,8 @@ func open(ctx context.Context, root, base string, suites []suite) (*trees, error
 		return nil, err
 	}
 	t := &trees{work: work, root: [2]string{sideBefore: filepath.Join(work, "tree"), sideAfter: root}, runs: suites}
-	if _, err := output(ctx, root, "git", "worktree", "add", "--quiet", "--detach", t.root[sideBefore], base); err != nil {
+	_, err = output(ctx, root, "git", "worktree", "add", "--quiet", "--detach", t.root[sideBefore], base)
+	if err != nil {
 		t.close()
 		return nil, err
 	}

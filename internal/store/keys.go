@@ -60,7 +60,7 @@ func (k *keys) Write(*traceutil.Trace) mvcc.TxnWrite {
 	return &k.writing
 }
 
-// noSteps is a trace that notes no steps. So all writes can share it.
+// noSteps is a trace that notes no steps. So all transactions can share it.
 var noSteps = func() *traceutil.Trace {
 	t := traceutil.TODO()
 	var disabled traceutil.Trace

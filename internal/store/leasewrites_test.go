@@ -99,7 +99,8 @@ func leaseCommand(rng *rand.Rand) *pb.InternalRaftRequest {
 // Grants and revocations alone are committed soon.
 func TestLeasesAreCommittedSoon(t *testing.T) {
 	n := openTemp(t)
-	for _, commands := range [][]*pb.InternalRaftRequest{{grant(1, 9), grant(2, 9), grant(3, 9)}, {revoke(1), revoke(2)}} {
+	grants := []*pb.InternalRaftRequest{grant(1, 9), grant(2, 9), grant(3, 9)}
+	for _, commands := range [][]*pb.InternalRaftRequest{grants, {revoke(1), revoke(2)}} {
 		for _, r := range commands {
 			n.must(r)
 		}

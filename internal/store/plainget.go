@@ -6,7 +6,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/pkg/v3/traceutil"
 	"go.etcd.io/etcd/server/v3/etcdserver/txn"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
@@ -23,11 +22,11 @@ type plainGot struct {
 	header pb.ResponseHeader
 }
 
-// getPlain answers a plain get as etcd's [txn.Range] does, without the trace of its steps.
+// getPlain answers a plain get as etcd's [txn.Range] does, and notes no steps.
 func (s *Store) getPlain(ctx context.Context, r *pb.RangeRequest) (resp *pb.RangeResponse, err error) {
 	began := time.Now()
 	defer func() { txn.RangeSecObserve(err == nil, time.Since(began)) }()
-	tx := s.kv.Read(mvcc.ConcurrentReadTxMode, traceutil.TODO())
+	tx := s.kv.Read(mvcc.ConcurrentReadTxMode, noSteps)
 	defer tx.End()
 	got, err := tx.Range(ctx, r.Key, nil, mvcc.RangeOptions{Rev: r.Revision, WithTotalCount: true})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Bytes of their own, all of which can be written, whatever the collector does.
+// All bytes of a buffer can be written, no two buffers share one, and they survive garbage collections.
 func TestUncleared(t *testing.T) {
 	require.Empty(t, Uncleared(0))
 	var all [][]byte

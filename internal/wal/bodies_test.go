@@ -438,8 +438,8 @@ func TestBodiesKeepTheChecksumOfTheCaller(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// A file that was removed does not give its number to a later one: what the mark says of it would be said of that one,
-// of which less is durable.
+// A new file does not get the number of one that was removed. The mark would say that the new file is durable up to
+// where the removed one was.
 func TestAFileIsNotNumberedAsARemovedOne(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	b := openBodiesMem(t, mem)

@@ -323,9 +323,9 @@ func (in *Instance) Remind(now, timeout time.Duration, want order.Slot, out *Out
 // ms waits too long. With a shorter one, closed loops on one machine lose throughput. Batches that are large or full
 // gain nothing by waiting; their number and bytes are limited elsewhere too.
 //
-// Where a leader takes the batches of all members, they gather once more there. Where this member proposes its own
-// whoever leads, each batch is a message to all others, and acknowledged to all. So there the next one waits longer as
-// long as the disk writes: most other disks are busy then too, and would write it with the next sync at the earliest.
+// A leader that takes the batches of all members gathers them once more. With ISS each member proposes its own batches:
+// each is a message to all other members, and all acknowledge it to all. So there the next batch waits longer while the
+// disk writes: most other disks are busy then too, and would write it with their next sync at the earliest.
 const (
 	adaptiveDepth    = 1
 	adaptiveMax      = 256

@@ -282,7 +282,7 @@ func TestRoomLetsBatchesGrow(t *testing.T) {
 	require.True(t, ok, "the way to the quorum is long")
 }
 
-// A member that proposes its own batches, whoever leads, lets them grow longer while its disk writes.
+// A member whose only route is itself, as with ISS, lets batches grow longer while its disk writes.
 func TestRoomWaitsForTheDiskWhereAllPropose(t *testing.T) {
 	c, in := newScripted(2)
 	c.status.Routes = []protocol.Route{{To: 1}}

@@ -144,10 +144,10 @@ func Prefer(n int, large bool, load func(i int) Load) int {
 	return best
 }
 
-// fewBatches is how many pending batches are no reason to take another instance, whose log is ahead, so that all others
-// would have to skip at once. Small batches leave an interval apart while others are pending (see Instance.Room). This
-// many are pending after 8 ms: a quorum is far away, or the instance's links are full. A large batch gains by links and
-// an event loop of its own, so there it is one.
+// fewBatches is the number of pending batches up to which small batches stay with an instance. The log of another one
+// is ahead, so all others would have to skip at once. An instance with pending batches proposes a small one every
+// adaptiveInterval (see Instance.Room). So it has this many after 8 ms, when a quorum is far away or its links are
+// full. A large batch gains by links and an event loop of its own: for it the number is one.
 const fewBatches = 32
 
 // fullBatch is how many bytes make a batch large that takes no more commands.

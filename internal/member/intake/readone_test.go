@@ -133,8 +133,8 @@ func (m *oneRule) ask(one protocol.InstanceID, index protocol.Index, executed, r
 	}
 	m.missed++
 	if m.mutant == "" {
-		require.Fail(m.t, "a read does not see what was executed", "instance %d up to %d of %v: executed %+v, read %+v", one,
-			index, m.logs, *executed, *reader)
+		require.Fail(m.t, "a read does not see what was executed", "instance %d up to %d of %v: executed %+v, read %+v",
+			one, index, m.logs, *executed, *reader)
 	}
 }
 
@@ -163,8 +163,8 @@ func TestOneInstanceIsEnoughForARead(t *testing.T) {
 		m := &sizes[i]
 		m.t, m.prefixes = t, m.allPrefixes()
 		m.search(0, 0)
-		t.Logf("%d instances, %d entries, mutant %q: %d reads served, %d miss something", m.instances, m.length, m.mutant,
-			m.served, m.missed)
+		t.Logf("%d instances, %d entries, mutant %q: %d reads served, %d miss something", m.instances, m.length,
+			m.mutant, m.served, m.missed)
 		require.Equal(t, m.mutant != "", m.missed > 0)
 		require.Positive(t, m.served)
 	}

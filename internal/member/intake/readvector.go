@@ -23,8 +23,8 @@ type ReadVector struct {
 	missing int               // how many of them are not known yet
 	since   protocol.Position // see Ask
 	few     [4]readPoint
-	// one: only one instance is asked, by the rule of one instance. bound is the slot to which the order must come then;
-	// zero until it has consumed the instance's log up to the read index.
+	// one: only one instance is asked, by the rule of one instance. bound is the slot to which the order must come
+	// then; zero until it has consumed the instance's log up to the read index.
 	one    bool
 	bound  order.Slot
 	Mutant mutant.Name // read-before-applied, weave-read-one, weave-read-short

@@ -272,15 +272,11 @@ func (s *EPaxos) leader() (first protocol.MemberID) {
 }
 
 func (s *EPaxos) message(to *peer, t protocol.MessageType, p Part, cmd *Command) *protocol.Message {
-	m := &struct { // one allocation
-		protocol.Message
-		part Part
-	}{protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to.id}, p}
-	m.Part = &m.part
+	m := protocol.WithPart(protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to.id}, p)
 	if cmd != nil {
 		m.Entries = []protocol.Entry{cmd.Entry}
 	}
-	return &m.Message
+	return m
 }
 
 // send sends a message now, whose contents need not be durable.

@@ -346,15 +346,10 @@ func (s *ISS) deliver(m *protocol.Message, p *Part) {
 
 // make returns a message with its head.
 func (s *ISS) make(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
-	m := &struct { // one allocation
-		protocol.Message
-		part Part
-	}{protocol.Message{
+	return protocol.WithPart(protocol.Message{
 		Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to,
 		Term: protocol.Term(s.number()), Commit: s.log.Last(),
-	}, p}
-	m.Part = &m.part
-	return &m.Message
+	}, p)
 }
 
 // send sends a message now.

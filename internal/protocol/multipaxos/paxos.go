@@ -202,15 +202,10 @@ func receive(s *Paxos, m *protocol.Message) {
 
 // make returns a message with its head.
 func (s *Paxos) make(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
-	m := &struct { // one allocation
-		protocol.Message
-		part Part
-	}{protocol.Message{
+	return protocol.WithPart(protocol.Message{
 		Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to,
 		Term: protocol.Term(s.ballot), Commit: s.log.Last(),
-	}, p}
-	m.Part = &m.part
-	return &m.Message
+	}, p)
 }
 
 // send sends a message now.

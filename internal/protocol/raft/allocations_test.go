@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// An entry among many allocates nothing on a leader of three members. Messages, records and growing lists are of the
-// batch. It has ten with one entry, of which two are the test's.
+// A leader of three members allocates nothing for an entry, only for the messages, records and growing lists of its
+// batch. A batch of one entry makes ten allocations, two of them in the test.
 func TestAllocationsOfALeadersBatch(t *testing.T) {
 	for n, most := range map[int]float64{1: 10, 16: 13, 256: 19} {
 		r, out := benchLeader(t)

@@ -173,8 +173,10 @@ func (s *Paxos) receive(m *protocol.Message) {
 
 // send sends a message now. A message to this member itself is received in the same step.
 func (s *Paxos) send(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
-	m := &protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to, Term: protocol.Term(s.ballot),
-		Commit: s.log.Last(), Part: &p}
+	m := protocol.WithPart(protocol.Message{
+		Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to,
+		Term: protocol.Term(s.ballot), Commit: s.log.Last(),
+	}, p)
 	if to == s.cfg.Self {
 		s.inbox = append(s.inbox, m)
 	} else {

@@ -127,12 +127,8 @@ type Message struct {
 
 // With makes a message and its part in one piece of memory.
 func With(m protocol.Message, p Part) Message {
-	both := &struct {
-		m protocol.Message
-		p Part
-	}{m, p}
-	both.m.Part = &both.p
-	return Message{&both.m, &both.p}
+	made := protocol.WithPart(m, p)
+	return Message{made, made.Part.(*Part)}
 }
 
 // Stamp turns an instant into a mark that is never 0.
