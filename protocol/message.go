@@ -8,8 +8,11 @@ import (
 // Message goes from one member's instance to the same instance on another member. The head is the
 // same in all protocols. Fields that only one protocol has are in its part.
 type Message struct {
-	Type     MessageType
-	Reject   bool // the answer is no
+	Type   MessageType
+	Reject bool // the answer is no
+	// Lazy: no one waits for the message. A link may hold it back for a moment, to send it together with the next one to
+	// the same member. The receiver does not see it.
+	Lazy     bool
 	Instance InstanceID
 	From, To MemberID
 	Term     Term // 0: it means the same in every term

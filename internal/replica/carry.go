@@ -119,9 +119,13 @@ func (l *eventLoop) unsent(m *protocol.Message, err error) {
 // Frame implements instance.Links.
 func (l *eventLoop) Frame(m *protocol.Message) ([][]byte, error) { return l.r.framer.Frame(m) }
 
-// Transmit implements instance.Links.
-func (l *eventLoop) Transmit(to protocol.MemberID, stream uint32, parts [][]byte) bool {
-	return l.r.links.Send(uint64(to), stream, parts)
+// Transmit implements instance.Links. A message does not wait while there are several instances, because an instance's
+// commit index can be all that the order waits for.
+func (l *eventLoop) Transmit(m *protocol.Message, stream uint32, parts [][]byte) bool {
+	if m.Lazy && len(l.r.loops.Load().all) == 1 {
+		return l.r.links.SendLater(uint64(m.To), stream, parts)
+	}
+	return l.r.links.Send(uint64(m.To), stream, parts)
 }
 
 // cut gives up the log and its bodies up to an entry; 0: nothing.

@@ -19,6 +19,7 @@ import (
 type links interface {
 	SetPeers([]transport.Peer)
 	Send(to uint64, stream uint32, parts [][]byte) bool
+	SendLater(to uint64, stream uint32, parts [][]byte) bool
 	Request(ctx context.Context, to uint64, request []byte) ([]byte, error)
 	SendSnapshot(ctx context.Context, to uint64, meta []byte, body func(io.Writer) error) error
 	Drop(id uint64)

@@ -87,8 +87,14 @@ type queue struct {
 	mu      sync.Mutex
 	next    outFrames // filled by put
 	size    int       // bytes in next and being written; ≤ limit, or one frame
-	waiting bool      // the writer found nothing and waits for wake
+	waiting bool      // the writer found nothing that cannot wait, and waits for wake
+	holding bool      // everything in next may wait until patience fires
+	// patience is of the frames that may wait; nil before the first.
+	patience *time.Timer
 }
+
+// laterBy is how long a frame waits for another one at most.
+const laterBy = time.Millisecond
 
 func newQueue(limit int, encrypted bool) *queue {
 	q := &queue{limit: limit, inline: inlinePart, wake: make(chan struct{}, 1)}
@@ -101,13 +107,63 @@ func newQueue(limit int, encrypted bool) *queue {
 // put queues a frame whose body is parts. It returns false and keeps nothing when the queue is full. An empty queue
 // accepts a frame of any size.
 func (q *queue) put(kind frameKind, stream uint32, parts ...[]byte) bool {
+	q.mu.Lock()
+	ok := q.add(kind, stream, parts)
+	poke := ok && q.waiting
+	if poke {
+		q.waiting = false
+	}
+	q.mu.Unlock()
+	if poke {
+		q.wakeUp()
+	}
+	return ok
+}
+
+// putLater is put of a frame that may wait for others, so it does not wake the writer.
+func (q *queue) putLater(kind frameKind, stream uint32, parts ...[]byte) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	ok := q.add(kind, stream, parts)
+	if ok && q.waiting && !q.holding {
+		q.holding = true
+		if q.patience == nil {
+			q.patience = time.AfterFunc(laterBy, q.flush)
+		} else {
+			q.patience.Reset(laterBy)
+		}
+	}
+	return ok
+}
+
+// flush wakes the writer for frames that have waited long enough.
+func (q *queue) flush() {
+	q.mu.Lock()
+	poke := q.holding && q.waiting
+	q.holding = false
+	if poke {
+		q.waiting = false
+	}
+	q.mu.Unlock()
+	if poke {
+		q.wakeUp()
+	}
+}
+
+func (q *queue) wakeUp() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// add queues a frame, if the queue is not full. q.mu is held.
+func (q *queue) add(kind frameKind, stream uint32, parts [][]byte) bool {
 	n := 0
 	for _, p := range parts {
 		n += len(p)
 	}
-	q.mu.Lock()
 	if q.size > 0 && q.size+headerSize+n > q.limit {
-		q.mu.Unlock()
 		return false
 	}
 	h := header{kind: kind, stream: stream, length: uint32(n)}
@@ -116,15 +172,6 @@ func (q *queue) put(kind frameKind, stream uint32, parts ...[]byte) bool {
 	}
 	q.next.add(h, parts, q.inline)
 	q.size += headerSize + n
-	poke := q.waiting
-	q.waiting = false
-	q.mu.Unlock()
-	if poke {
-		select {
-		case q.wake <- struct{}{}:
-		default:
-		}
-	}
 	return true
 }
 
@@ -136,9 +183,18 @@ func (q *queue) swap(g *outFrames) bool {
 		q.waiting = true
 		return false
 	}
+	q.stopHolding()
 	q.next.seal()
 	*g, q.next = q.next, *g
 	return true
+}
+
+// stopHolding is called with q.mu held when next is taken.
+func (q *queue) stopHolding() {
+	if q.holding {
+		q.holding = false
+		q.patience.Stop()
+	}
 }
 
 // release frees n bytes of the queue that were written or dropped.
@@ -154,6 +210,7 @@ func (q *queue) discard() int {
 	defer q.mu.Unlock()
 	n := q.next.frames
 	q.size -= q.next.bytes
+	q.stopHolding()
 	q.next.reset()
 	return n
 }

@@ -247,6 +247,17 @@ func (t *Transport) replacePeers(peers []Peer) (fresh []*peer) {
 // the frame is dropped, because there is no such peer, the queue is full, or it is larger
 // than MaxFrameBytes. True promises nothing: the connection may break.
 func (t *Transport) Send(to uint64, stream uint32, parts [][]byte) bool {
+	return t.send(to, stream, parts, (*queue).put)
+}
+
+// SendLater is Send of a frame that may wait up to a millisecond, to be written together with the next one.
+func (t *Transport) SendLater(to uint64, stream uint32, parts [][]byte) bool {
+	return t.send(to, stream, parts, (*queue).putLater)
+}
+
+func (t *Transport) send(
+	to uint64, stream uint32, parts [][]byte, put func(*queue, frameKind, uint32, ...[]byte) bool,
+) bool {
 	p := t.peer(to)
 	if p == nil {
 		return false
@@ -256,7 +267,7 @@ func (t *Transport) Send(to uint64, stream uint32, parts [][]byte) bool {
 	for _, b := range parts {
 		n += len(b)
 	}
-	if s == nil || n > t.opt.MaxFrameBytes || !s.q.put(kindFrame, stream, parts...) {
+	if s == nil || n > t.opt.MaxFrameBytes || !put(s.q, kindFrame, stream, parts...) {
 		p.counted.drops.Add(1)
 		return false
 	}

@@ -304,6 +304,7 @@ func (net *Net) send(n *Node, m *protocol.Message) {
 	if err != nil {
 		net.t.Fatalf("member %s sends %s: %v", n.ID, net.codec.Name(m.Type), err)
 	}
+	decoded.Lazy = m.Lazy // a link knows it, so scripts may show it
 	net.Queue = append(net.Queue, Parcel{From: n.ID, To: m.To, Message: decoded})
 }
 

@@ -41,8 +41,8 @@ func (s *Sender) Streams() []uint32 { return []uint32{s.Stream, AsideStream + s.
 type Links interface {
 	// Frame lists a message's bytes, with payloads and bodies read from the disk.
 	Frame(m *protocol.Message) ([][]byte, error)
-	// Transmit puts bytes on a stream to a member. It is false if they certainly do not arrive.
-	Transmit(to protocol.MemberID, stream uint32, parts [][]byte) bool
+	// Transmit puts the bytes of a message on a stream. It is false if they certainly do not arrive.
+	Transmit(m *protocol.Message, stream uint32, parts [][]byte) bool
 }
 
 // Sender sends an instance's messages. Not safe for concurrent use.
@@ -69,7 +69,7 @@ func (s *Sender) Send(m *protocol.Message) (sent bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	sent = s.Links.Transmit(m.To, s.Stream, parts)
+	sent = s.Links.Transmit(m, s.Stream, parts)
 	s.noteLarge(m.To, parts)
 	return sent, nil
 }
@@ -114,7 +114,7 @@ func (s *Sender) sendUrgent(m *protocol.Message) (instead bool) {
 		return false
 	}
 	parts, err := s.Links.Frame(apart)
-	return err == nil && s.Links.Transmit(m.To, AsideStream+s.Stream, parts) && instead
+	return err == nil && s.Links.Transmit(m, AsideStream+s.Stream, parts) && instead
 }
 
 // Unsent is what follows from a message that cannot be read here.

@@ -50,6 +50,19 @@ func (l *leading) letLateGo(now time.Duration) {
 	}
 }
 
+// awaits notes which members wait for an entry that was appended.
+func (l *leading) awaits(e *protocol.Entry, self protocol.MemberID) {
+	by := e.ID.Session.Member
+	if e.Kind == protocol.EntryBatch && by == self {
+		return
+	}
+	for _, p := range l.peers {
+		if e.Kind != protocol.EntryBatch || p.ID == by {
+			p.Awaits = e.Index
+		}
+	}
+}
+
 // forget stops sending to a member.
 func (l *leading) forget(p *tracker.Progress) {
 	l.peers = slices.DeleteFunc(l.peers, func(q *tracker.Progress) bool { return q == p })
@@ -69,13 +82,14 @@ func (l *leading) track(c *members.Configs, self protocol.MemberID, last protoco
 	}
 	for _, id := range all {
 		if id != self && l.peer(id) == nil {
-			l.peers = append(l.peers, &tracker.Progress{ID: id, Next: last + 1, Since: now})
+			l.peers = append(l.peers, &tracker.Progress{ID: id, Next: last + 1, Since: now, Awaits: last})
 		}
 	}
 	for _, id := range c.Others {
 		if id != self && l.peer(id) == nil && c.Retains(id) {
 			left := max(1, c.At) // an instance that begins may be without it from the start
-			l.peers = append(l.peers, &tracker.Progress{ID: id, Next: last + 1, Since: now, Leaving: left})
+			l.peers = append(l.peers,
+				&tracker.Progress{ID: id, Next: last + 1, Since: now, Leaving: left, Awaits: last})
 		}
 	}
 	slices.SortFunc(l.peers, func(a, b *tracker.Progress) int { return cmp.Compare(a.ID, b.ID) })

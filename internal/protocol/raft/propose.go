@@ -122,6 +122,7 @@ func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
 	r.bodies.note(e)
 	r.seals.Note(e)
 	r.out.Entry(e)
+	r.lead.awaits(e, r.cfg.Self)
 	r.lead.uncommitted += e.Bytes()
 	r.lead.marks.Append(e, r.cfg.MaxFrameBytes)
 }

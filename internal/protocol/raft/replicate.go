@@ -73,22 +73,25 @@ func (r *Raft) sendFrame(p *tracker.Progress) bool {
 
 // sendAppend sends entries, or only a new commit index, which is not answered. If the last Append
 // to p has not left yet, it is changed: it gets the new commit index, and an empty one gets the
-// entries. So several inputs between two sendings give one message.
+// entries. So several inputs between two sendings give one message. A commit index may wait for the next entries if it
+// is not of entries for which someone waits at p.
 func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm protocol.Term, entries []protocol.Entry,
 	answer bool) {
+	lazy := !answer && p.Told >= p.Awaits && r.lanes.Idle(&r.view)
 	p.Told = r.commit
 	m := p.Latest
 	switch unsent := r.out.Unsent(m); {
 	case unsent && !answer:
-		m.Commit = r.commit
+		m.Commit, m.Lazy = r.commit, m.Lazy && lazy
 		r.lanes.PayAlong(&r.disk, &r.cfg, m)
 		return
 	case unsent && m.Context == 0 && m.Index == prev:
 		m.Commit, m.Round, m.Entries, m.Context = r.commit, r.lead.round, entries, message.Stamp(r.now)
+		m.Lazy = false
 		r.lanes.PayAlong(&r.disk, &r.cfg, m)
 		return
 	}
-	m = message.With(protocol.Message{Type: message.Append, To: p.ID, Commit: r.commit, Entries: entries},
+	m = message.With(protocol.Message{Type: message.Append, To: p.ID, Commit: r.commit, Entries: entries, Lazy: lazy},
 		message.Part{Index: prev, LogTerm: prevTerm, Round: r.lead.round})
 	if answer {
 		m.Context = message.Stamp(r.now)

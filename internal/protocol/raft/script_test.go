@@ -43,7 +43,7 @@ const (
 //	deliver | drop | repeat [from] [to] [type] [n]   of what is in progress, the first n
 //	flip [from] [to] [n]      signals of lanes that are in progress say a wrong digest
 //	alter term=TERM [from] [to] [n]   what is in progress comes again from a log that has entries of that term there
-//	queue                     what is in progress
+//	queue                     what is in progress, and which messages may wait for others
 //	settle                    delivers and syncs all until nothing is in progress
 //	lag | sync id             disks complete nothing from now on | but id's, once
 //	crash id [keep] | restart id | add id | compact id [keep] | unreachable id of
@@ -243,7 +243,7 @@ var commands = map[string]func(*script, args){
 		for _, p := range s.net.Queue {
 			switch {
 			case p.Message != nil:
-				fmt.Fprintln(&s.out, s.net.Describe(p.Message))
+				fmt.Fprintln(&s.out, s.net.Describe(p.Message)+lazily(p.Message))
 			case p.Want != nil:
 				fmt.Fprintf(&s.out, "%s's wish for the body of %d/%d\n", p.To, p.Want.Index, p.Want.Term)
 			default:
@@ -474,4 +474,12 @@ func (s *script) lanes(l *protocol.LanesStatus) {
 		fmt.Fprintf(&s.out, "  lane %s confirmed %d durable %d held %d: %d of %d bytes\n", h.Lane, h.Confirmed, h.Durable,
 			h.Held, h.HeldBytes, l.Window)
 	}
+}
+
+// lazily marks a message that may wait for others.
+func lazily(m *protocol.Message) string {
+	if m.Lazy {
+		return " lazy"
+	}
+	return ""
 }

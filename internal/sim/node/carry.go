@@ -233,7 +233,7 @@ func (s *MemberInstance) Frame(msg *protocol.Message) ([][]byte, error) {
 }
 
 // Transmit implements instance.Links. It judges the message first.
-func (s *MemberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]byte) bool {
+func (s *MemberInstance) Transmit(_ *protocol.Message, stream uint32, parts [][]byte) bool {
 	w := s.Member.Env
 	if !s.Member.Up {
 		return true

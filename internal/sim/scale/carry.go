@@ -108,7 +108,7 @@ func (l *loop) Frame(m *protocol.Message) ([][]byte, error) {
 
 // Transmit implements instance.Links. The message is the last one that was framed. All streams of the instance share
 // a link here.
-func (l *loop) Transmit(_ protocol.MemberID, _ uint32, parts [][]byte) bool {
+func (l *loop) Transmit(_ *protocol.Message, _ uint32, parts [][]byte) bool {
 	f := newFrame(l.framed, parts)
 	l.cost.on(l.m.w.steps.Frame, len(f.msg.Entries), 0)
 	if m := l.m.w.meter; m != nil {

@@ -61,6 +61,9 @@ type Progress struct {
 	// Told is the highest commit index sent in this phase, Latest the last Append.
 	Told   protocol.Index
 	Latest message.Message
+	// Awaits is the last entry whose commitment the member may wait for: it proposed the entry, or the entry is no
+	// command, or this leader does not know.
+	Awaits protocol.Index
 	// Round is the highest round of leadership it confirmed.
 	Round uint64
 	// Heard and Confirmed are instants + 1ns, 0 for never: when it was last heard from, and when the
