@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 var errNoCommitBefore = errors.New("nothing to compare with: the commit before is not here, as in a shallow clone")
@@ -77,10 +78,14 @@ func (t *trees) program(of side, suite int) string {
 	return filepath.Join(t.work, fmt.Sprintf("%d-%d.test", suite, of))
 }
 
-// build makes it. Without the paths of the directories, what did not change is compiled once for both.
+// withoutPaths are flags of go: without the paths of the directories, what did not change is compiled once for both.
+var withoutPaths = []string{"-trimpath"}
+
+// build makes it.
 func (t *trees) build(ctx context.Context, of side, suite int) error {
-	_, err := output(ctx, t.root[of], "go", "test", "-c", "-trimpath", "-o", t.program(of, suite),
-		"./"+t.runs[suite].folder)
+	args := slices.Concat([]string{"test", "-c"}, withoutPaths, []string{"-o", t.program(of, suite),
+		"./" + t.runs[suite].folder})
+	_, err := output(ctx, t.root[of], "go", args...)
 	return err
 }
 
