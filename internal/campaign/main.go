@@ -4,9 +4,11 @@
 //	go run ./internal/campaign                    # the campaigns, their packages and tests
 //	go run ./internal/campaign mutants            # one of them
 //	go run ./internal/campaign seeds processes -- -v   # two, with more arguments for go test
+//	go run ./internal/campaign -without . processes    # one, without the tests of a folder
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,14 +20,17 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	without := flag.String("without", "", "folders whose tests are left out, separated by commas")
+	flag.Parse()
+	if err := run(flag.Args(), strings.Split(*without, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "campaign:", err)
 		os.Exit(1)
 	}
 }
 
-// run executes the campaigns with these names. Arguments after "--" are for go test.
-func run(args []string) error {
+// run executes the campaigns with these names, without the tests of some folders. Arguments after "--" are for go
+// test.
+func run(args, without []string) error {
 	var more []string
 	if i := slices.Index(args, "--"); i >= 0 {
 		args, more = args[:i], args[i+1:]
@@ -54,6 +59,9 @@ func run(args []string) error {
 			return fmt.Errorf("there is no campaign %q; there is: %v", name, testsize.Campaigns)
 		}
 		for _, p := range packages {
+			if slices.Contains(without, p.folder) {
+				continue
+			}
 			if err := test(dir, name, p, more); err != nil {
 				failed = append(failed, name+" in "+p.folder)
 			}

@@ -12,7 +12,9 @@ package testsize
 import (
 	"flag"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -44,6 +46,10 @@ func init() {
 	})
 }
 
+// apart are campaigns that run whole in commands of their own, as in .ci/run: variable TESTSIZE_APART names them,
+// separated by commas. Their tests have the size of a short run here.
+var apart = strings.Split(os.Getenv("TESTSIZE_APART"), ",")
+
 // Runs reports whether this is a run of the campaign. The flags must have been parsed.
 func Runs(c Campaign) bool { return chosen == c }
 
@@ -63,12 +69,13 @@ func Long(t testing.TB) {
 	}
 }
 
-// Pick returns the size of a test of a campaign: in a short run, in a usual run, or in a run of the campaign.
+// Pick returns the size of a test of a campaign: in a short run or one with the campaign apart, in a usual run, or in a
+// run of the campaign.
 func Pick[T any](c Campaign, short, usual, whole T) T {
 	switch {
 	case Runs(c):
 		return whole
-	case testing.Short():
+	case testing.Short() || slices.Contains(apart, string(c)):
 		return short
 	}
 	return usual
