@@ -41,10 +41,8 @@ const braidedClients = 40
 func braidedCoding() *Experiment {
 	const at = 512
 	e := &Experiment{
-		Name: "braided-coding", Title: "Braided coding",
+		Title:  "Braided coding",
 		Source: "braid's own: NIAGARA over CRaft's placement, which no paper combines",
-		Short: "Values of 512 KiB to five members whose links are limited: raft, craft, niagara, and niagara " +
-			"over coded bodies.",
 		Text: []string{
 			"Raft's leader sends a value four times. With fragments (craft) it sends less of it, and still alone. With an " +
 				"instance led by each member (niagara) all five links send, and each sends values whole. Niagara over coded " +

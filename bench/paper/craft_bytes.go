@@ -8,8 +8,7 @@ const networkInterval = 70 * time.Millisecond
 func craftNetwork() *Experiment {
 	const at = 512
 	e := &Experiment{
-		Name: "craft-network", Title: "What the leader sends", Source: craftPaper + ", figure 12",
-		Short: "A write every 70 ms to 7 members: how many bytes leave the leader for each.",
+		Title: "What the leader sends", Source: craftPaper + ", figure 12",
 		Text: []string{
 			"A value is written every 70 ms, whatever the protocol, so that all contestants do the same work. Everything that " +
 				"the leader's links sent is divided by the number of requests, heartbeats included.",
@@ -51,8 +50,7 @@ func craftNetwork() *Experiment {
 func craftStorage() *Experiment {
 	const at = 512
 	e := &Experiment{
-		Name: "craft-storage", Title: "What followers store", Source: craftPaper + ", section 3.5 and table 1",
-		Short: "Values of 16 to 512 KiB: how many bytes of each a follower keeps on its disk.",
+		Title: "What followers store", Source: craftPaper + ", section 3.5 and table 1",
 		Text: []string{
 			"A follower keeps a third of each value with k = 3. The leader keeps values whole, to answer reads at once, as in " +
 				"the paper. Counted are the bytes that the members' stores of bodies hold, with their headers; the files are set " +

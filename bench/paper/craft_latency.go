@@ -2,8 +2,7 @@ package paper
 
 func craftLatency() *Experiment {
 	e := &Experiment{
-		Name: "craft-latency", Title: "Write latency of large values", Source: craftPaper + ", figures 8 and 9",
-		Short: "One client writes values of 1 KiB to 2 MiB to raft, rs-raft and craft with 5 and 7 members.",
+		Title: "Write latency of large values", Source: craftPaper + ", figures 8 and 9",
 		Text: []string{
 			"With raft the leader sends every value whole to every follower; with k = 3 a third of it. What a write takes " +
 				"grows with the bytes that must leave the leader before enough members have theirs on disk.",

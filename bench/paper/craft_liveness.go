@@ -6,8 +6,7 @@ const healthy = "healthy members of 7"
 
 func craftLiveness() *Experiment {
 	e := &Experiment{
-		Name: "craft-liveness", Title: "When members fail", Source: craftPaper + ", figure 13",
-		Short: "Throughput of raft, rs-raft and craft while 7, 6, 5 and 4 of 7 members run.",
+		Title: "When members fail", Source: craftPaper + ", figure 13",
 		Text: []string{
 			"Followers are stopped, clients write values of 32 KiB for a time, and the followers come back. RS-Raft needs " +
 				"five members for everything it commits and has no other way: with four it does nothing, which shows as 0. Craft " +

@@ -2,8 +2,7 @@ package paper
 
 func craftRead() *Experiment {
 	e := &Experiment{
-		Name: "craft-recovery-read", Title: "Reading from a new leader", Source: craftPaper + ", figure 14",
-		Short: "The first read, and ten of them, of values of 512 KiB to 16 MiB from a leader that has just taken over.",
+		Title: "Reading from a new leader", Source: craftPaper + ", figure 14",
 		Text: []string{
 			"A value is written, leadership moves to another member, and that one is read from ten times. With raft the new " +
 				"leader has the value. With craft it has a fragment: the first read fetches k − 1 more and puts the value " +

@@ -8,8 +8,7 @@ func throughputWork(x float64) Work {
 
 func craftThroughput() *Experiment {
 	e := &Experiment{
-		Name: "craft-throughput", Title: "Write throughput of large values", Source: craftPaper + ", figures 10 and 11",
-		Short: "Up to 100 clients write values of 1 KiB to 2 MiB to raft, rs-raft and craft with 5 and 7 members.",
+		Title: "Write throughput of large values", Source: craftPaper + ", figures 10 and 11",
 		Text: []string{
 			"100 clients that each wait for an answer; for values above 256 KiB fewer, with 32 MiB of values under way " +
 				"together, because with raft and seven members more of them would wait for longer than a request may take. The " +

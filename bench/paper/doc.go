@@ -3,11 +3,12 @@
 //
 // An experiment is data: the settings that it compares, their work, its plots, the paper's figures and the paper's
 // claims. One runner runs them all, in rounds that alternate between the contestants, and one report shows them. A
-// new protocol needs a Setup with its name and a function that opens it; a new experiment needs an entry in the list
-// of Experiments.
+// new protocol needs a Setup with its name and a function that opens it; a new experiment needs an entry in
+// list.go.
 //
 // Read it in this order:
 //
+//	list.go        the names of all experiments
 //	experiment.go  what an experiment consists of
 //	metric.go      the figures of runs, and their labels
 //	raftopt*.go    the experiments of "Analysis of Optimization Ideas of Basic Raft"

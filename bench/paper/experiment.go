@@ -190,12 +190,10 @@ func (c *Claim) note() string {
 
 // Experiment is one experiment of a paper.
 type Experiment struct {
-	Name   string // as on the command line
-	Title  string
-	Source string // paper and section
-	// Short is a one-line summary of the comparison; Text explains it in paragraphs, with the differences from the
-	// paper.
-	Short string
+	Name, Short string // as in [Listed]
+	Title       string
+	Source      string // paper and section
+	// Text explains the comparison in paragraphs, with the differences from the paper.
 	Text  []string
 	XName string // the meaning of Case.X
 	Cases []Case
@@ -214,18 +212,6 @@ type Experiment struct {
 	Alone bool
 	// Rounds is the number of runs of each case: in full, and in quick mode if there is time.
 	Rounds, QuickRounds int
-}
-
-// Experiments returns all experiments, in the order in which a report shows them.
-func Experiments() []*Experiment {
-	return []*Experiment{
-		raftBatching(), raftPipeline(), raftBatchSize(), raftParallel(), raftAblation(),
-		craftLatency(), craftThroughput(), craftNetwork(), craftStorage(), craftLiveness(), craftRead(),
-		niagaraThroughput(), niagaraLatency(), niagaraNetwork(), braidedCoding(),
-		lcrTPS(), lcrClientCounts(), lcrFailures(), lcrRegions(), lcrTraffic(), lcrCPU(), lcrMemory(),
-		issLatency(), issSkip(), issFailures(), issThroughput(), issScale(),
-		protocolCosts(), fitExperiment(), fitOther(),
-	}
 }
 
 // UnknownError indicates the name of an experiment that does not exist.

@@ -102,9 +102,7 @@ func dayPlots() []Plot {
 
 func fitExperiment() *Experiment {
 	e := &Experiment{
-		Name: "fit", Title: "A day of loads, and a log that fits itself", Source: "braid's own",
-		Short: "5 regions, a day of seven loads: raft, craft, niagara, lcr, multi-paxos and iss that stay as they are, and " +
-			"fit on, which begins as raft.",
+		Title: "A day of loads, and a log that fits itself", Source: "braid's own",
 		Text:  append([]string{fitText}, dayText...),
 		XName: byPhase, Rounds: 1, QuickRounds: 1, Long: true, QuickLimit: 25 * time.Minute, Alone: true,
 		Table: []Metric{Throughput, FromBegin, P50, P99, Changes, Failed, Wrong},
@@ -122,8 +120,7 @@ func fitExperiment() *Experiment {
 
 func fitOther() *Experiment {
 	e := &Experiment{
-		Name: "fit-other", Title: "Another day, that no rule was made for", Source: "braid's own",
-		Short: "5 regions, a day of mixed sizes, bursts, two slow members, a rise and a fall: raft as it is, and fit on.",
+		Title: "Another day, that no rule was made for", Source: "braid's own",
 		Text:  append([]string{fitOtherText}, dayText...),
 		XName: byPhase, Rounds: 1, QuickRounds: 1, Long: true, QuickLimit: 10 * time.Minute, Alone: true,
 		Table: []Metric{Throughput, FromBegin, P50, P99, Changes, Failed, Wrong},

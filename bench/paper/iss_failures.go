@@ -14,9 +14,7 @@ func secondsOf(members int) string { return fmt.Sprintf("seconds, %d members", m
 
 func issFailures() *Experiment {
 	e := &Experiment{
-		Name: "iss-failures", Title: "A leader dies under load", Source: issPaper + ", section 6.1 (future work)",
-		Short: "3 and 6 members under 1,000 commands/s; a leader is killed and comes back: answers over time, raft, " +
-			"multi-paxos and iss.",
+		Title: "A leader dies under load", Source: issPaper + ", section 6.1 (future work)",
 		Text: []string{
 			"Each member is a process of its own on this machine, with real fsyncs and TCP over loopback; all of them share " +
 				"its cores and its disk. Commands come at a rate from the process that measures, to all members alike, and it " +

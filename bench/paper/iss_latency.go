@@ -19,8 +19,7 @@ var issRates = []float64{540, thesisLow, 10 * thesisLow, 100 * thesisLow}
 
 func issLatency() *Experiment {
 	e := &Experiment{
-		Name: "iss-latency", Title: "Latency over offered load", Source: issPaper + ", figures 23 to 28",
-		Short: "3 and 6 members, commands at a rate at all members: median and 99th percentile of raft, multi-paxos and iss.",
+		Title: "Latency over offered load", Source: issPaper + ", figures 23 to 28",
 		Text: []string{
 			issText, issRateText, issForwarded,
 			"Straight into the log a read and a write are the same: a command of 16 bytes that is ordered. The thesis's " +

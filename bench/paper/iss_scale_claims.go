@@ -7,9 +7,7 @@ import (
 
 func issScale() *Experiment {
 	e := &Experiment{
-		Name: "iss-scale", Title: "4 to 128 members, by the cost model", Source: issPaper + ", future work of chapter 6",
-		Short: "iss, epaxos, wpaxos, multi-paxos and raft with up to 128 members of 8 cores each, with relays and flexible " +
-			"quorums: computed, and beside it what is measured with 3 and 6.",
+		Title: "4 to 128 members, by the cost model", Source: issPaper + ", future work of chapter 6",
 		Text: []string{
 			"The thesis stops at six servers and leaves more to future work. More than this machine has is computed, and such " +
 				"series begin with the word model. Members execute the production code of the protocol, of group commit, of " +

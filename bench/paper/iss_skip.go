@@ -36,9 +36,7 @@ func votes(series string) string { return series + ", votes" }
 
 func issSkip() *Experiment {
 	e := &Experiment{
-		Name: "iss-skip", Title: "Skipping what nobody needs", Source: issPaper + ", figures 29 to 31",
-		Short: "6 members, commands at a rate at all members: iss with skips and with votes for empty values; segments of " +
-			"32, 64 and 128 slots, waiting 0 and 30 ms.",
+		Title: "Skipping what nobody needs", Source: issPaper + ", figures 29 to 31",
 		Text: []string{
 			issText, issRateText,
 			"The log has no gaps, so a leader without commands has to give its slots up, for those of others to be handed " +

@@ -59,10 +59,8 @@ func throughputSetup(protocol string, members int, batched bool) Setup {
 
 func issThroughput() *Experiment {
 	e := &Experiment{
-		Name: "iss-throughput", Title: "Throughput and CPU of protocols with many leaders", Source: issPaper +
+		Title: "Throughput and CPU of protocols with many leaders", Source: issPaper +
 			", figures 23 and 26",
-		Short: "3 and 6 members, clients at all of them: iss, epaxos, wpaxos, multi-paxos and raft with and without " +
-			"batches, by conflicts, and over HTTP beside a bare server.",
 		Text: []string{
 			issText,
 			"One cluster runs at a time. The members share the cores, so what limits all of them is the CPU that a command " +

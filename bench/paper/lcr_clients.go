@@ -24,9 +24,7 @@ const (
 
 func lcrClientCounts() *Experiment {
 	e := &Experiment{
-		Name: "lcr-clients", Title: "Throughput and response time over clients", Source: lcrPaper + ", figure 15",
-		Short: "5 members 5 ms apart, 25 % blind commands, more and more clients: throughput and response time of raft, " +
-			"multi-raft and lcr.",
+		Title: "Throughput and response time over clients", Source: lcrPaper + ", figure 15",
 		Text: []string{
 			lcrText, lcrWorkText,
 			"In closed loops a leader that does less makes clients write more, so responses gain little: with W workers and C " +

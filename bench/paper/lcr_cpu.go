@@ -2,9 +2,7 @@ package paper
 
 func lcrCPU() *Experiment {
 	e := &Experiment{
-		Name: "lcr-cpu", Title: "CPU at equal throughput", Source: lcrPaper + ", figures 17 and 21",
-		Short: "5 and 9 members 5 ms apart, commands at a rate: CPU of the leader and of followers, with raft, " +
-			"multi-raft and lcr.",
+		Title: "CPU at equal throughput", Source: lcrPaper + ", figures 17 and 21",
 		Text: []string{
 			lcrProcessText, lcrWorkText + " Commands come at a rate here, so that all contestants do the same work.",
 			"A member's CPU is what its process used in user and kernel mode: the log, its links, and speaking with its " +

@@ -18,9 +18,7 @@ const (
 
 func lcrFailures() *Experiment {
 	e := &Experiment{
-		Name: "lcr-failures", Title: "When members die", Source: lcrPaper + ", figure 14",
-		Short: "5 members 5 ms apart; a follower is killed at 10 s and comes back at 16 s, the leader is killed at 25 s: " +
-			"throughput over time, raft, multi-raft and lcr.",
+		Title: "When members die", Source: lcrPaper + ", figure 14",
 		Text: []string{
 			"Five members, each a process of its own on this machine, with real fsyncs and TCP over loopback; links between " +
 				"members take 5 ms one way. 40 clients in closed loops are in the process that measures, a fifth of them at each " +

@@ -11,9 +11,7 @@ var processRates = []rates{
 
 func lcrMemory() *Experiment {
 	e := &Experiment{
-		Name: "lcr-memory", Title: "Memory at equal throughput", Source: lcrPaper + ", figure 20",
-		Short: "5, 7 and 9 members 5 ms apart, commands of 80 bytes at a rate: memory of the leader and of followers, with " +
-			"raft, multi-raft and lcr.",
+		Title: "Memory at equal throughput", Source: lcrPaper + ", figure 20",
 		Text: []string{
 			lcrProcessText, lcrWorkText + " Commands come at a rate here, so that all contestants do the same work.",
 			"The heap in use is what is left when a member has collected garbage, while commands go on. A process occupies " +

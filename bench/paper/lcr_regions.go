@@ -33,8 +33,7 @@ func lcrRegions() *Experiment {
 	}
 	net := "regions=" + strings.Join(names, "+")
 	e := &Experiment{
-		Name: "lcr-regions", Title: "Latency by region", Source: "of braid's own, on LCR",
-		Short: "Clients in each of 5 cloud regions: median latency by region, raft and lcr in both modes.",
+		Title: "Latency by region", Source: "of braid's own, on LCR",
 		Text: []string{
 			"Five members, one in each of five regions of a cloud, with the round trips that come with the program (--net " +
 				net + "), and 20 clients in closed loops at each of them, all at once. Half of the commands are blind. Batches " +

@@ -35,9 +35,7 @@ func byLatency(members int) string { return fmt.Sprintf("one-way latency in ms, 
 
 func lcrTPS() *Experiment {
 	e := &Experiment{
-		Name: "lcr-tps", Title: "Throughput over latency", Source: lcrPaper + ", figure 16",
-		Short: "40 clients in closed loops on 5, 7 and 9 members, 0 to 30 ms apart: raft, multi-raft, and lcr with 24, 40 " +
-			"and 56 % blind commands.",
+		Title: "Throughput over latency", Source: lcrPaper + ", figure 16",
 		Text: []string{
 			lcrText, lcrWorkText,
 			"By a bound of ours lcr does at most 1/(1 − x(N−1)/N) times as much as raft, where x is the share of blind " +

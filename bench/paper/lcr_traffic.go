@@ -13,9 +13,7 @@ func byRate(members int) string { return fmt.Sprintf("commands/s, %d members", m
 
 func lcrTraffic() *Experiment {
 	e := &Experiment{
-		Name: "lcr-traffic", Title: "Network traffic at equal throughput", Source: lcrPaper + ", figures 18 and 19",
-		Short: "5 and 9 members 5 ms apart, commands at a rate: bytes that the leader sends, and all members together, " +
-			"with raft, multi-raft and lcr.",
+		Title: "Network traffic at equal throughput", Source: lcrPaper + ", figures 18 and 19",
 		Text: []string{
 			lcrText, lcrWorkText + " Commands come at a rate here, so that all contestants do the same work.",
 			"What is counted is what members hand to their connections: commands, signals, acknowledgements, heartbeats and " +

@@ -7,9 +7,7 @@ var (
 
 func niagaraLatency() *Experiment {
 	e := &Experiment{
-		Name: "niagara-latency", Title: "Latency at levels of throughput", Source: niagaraPaper + ", figure 4",
-		Short: "The 90th percentile of latency at levels of throughput, and that of a lone client, for raft and niagara " +
-			"with 1 to 12 instances.",
+		Title: "Latency at levels of throughput", Source: niagaraPaper + ", figure 4",
 		Text: []string{
 			"Commands of 16 bytes at a rate; latency counts from when a command was due until the leader has applied it. " +
 				"Where a series does not keep up, its latency is that of the 10,000 commands that wait.",

@@ -41,8 +41,7 @@ func networkSetup(series string, cards int, net string) Setup {
 
 func niagaraNetwork() *Experiment {
 	e := &Experiment{
-		Name: "niagara-network", Title: "Network cards", Source: niagaraPaper + ", figure 5",
-		Short: "Writes and strong reads of values of 2 KiB with 1 to 4 network cards for each member: raft and niagara.",
+		Title: "Network cards", Source: niagaraPaper + ", figure 5",
 		Text: []string{
 			"Three members with one, two or four network cards each, every one of which sends 250 Mbit/s at most, to " +
 				"whomever. Raft's leader sends all entries over one connection to each follower, so over one card, whatever it " +

@@ -9,8 +9,7 @@ var requestedRates = []float64{10e3, 25e3, 50e3, 100e3, 200e3, 400e3}
 
 func niagaraThroughput() *Experiment {
 	e := &Experiment{
-		Name: "niagara-throughput", Title: "Requested and provided throughput", Source: niagaraPaper + ", figure 3",
-		Short: "Commands of 16 bytes at rising rates to raft and to niagara with 1 to 12 instances: how many come through.",
+		Title: "Requested and provided throughput", Source: niagaraPaper + ", figure 3",
 		Text: []string{
 			"The load appends commands of 16 bytes at a rate, whether or not the cluster keeps up; what is due while 10,000 " +
 				"are under way is dropped, as the paper's generator drops what Raft does not take. Provided is what the leader " +

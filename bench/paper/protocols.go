@@ -34,9 +34,7 @@ var costProtocols = []string{seriesRaft, seriesNiagara, seriesMultiRaft, seriesL
 
 func protocolCosts() *Experiment {
 	e := &Experiment{
-		Name: "protocols", Title: "What a command costs, protocol by protocol", Source: "braid's own",
-		Short: "3 and 5 members 5 ms apart, commands one by one: latency, messages, bytes, fsyncs and CPU of each, " +
-			"with all protocols.",
+		Title: "What a command costs, protocol by protocol", Source: "braid's own",
 		Text: []string{
 			"Contestants are one program, with the same disk, codec and links, and all members in this process. Links take 5 " +
 				"ms one way, so a round trip is 10 ms. Commands of 16 bytes come at a rate of 200 a second, to all members " +

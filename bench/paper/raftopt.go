@@ -91,8 +91,7 @@ const (
 
 func raftBatching() *Experiment {
 	e := &Experiment{
-		Name: "raft-batching", Title: "Batching", Source: raftPaper + ", table 1 and graph 1",
-		Short: "1,000 to 5,000 requests, one at a time or in batches of at most 128.",
+		Title: "Batching", Source: raftPaper + ", table 1 and graph 1",
 		Text: []string{
 			"The leader of basic Raft takes a request, writes it, sends it, waits for a majority, and only then takes the " +
 				"next. With batching it takes all requests that wait, up to 128, as one entry: one fsync and one message for all " +

@@ -13,9 +13,8 @@ func ablationSetup(batching, pipeline, parallel, async bool) Setup {
 func raftAblation() *Experiment {
 	const none, all = "none (basic Raft)", "all four (braid's default)"
 	e := &Experiment{
-		Name: "raft-ablation", Title: "Each optimisation alone, and all but one", Source: raftPaper +
+		Title: "Each optimisation alone, and all but one", Source: raftPaper +
 			"; the paper does not combine them",
-		Short: "500 requests with every single optimisation, and with all but one.",
 		Text: []string{
 			"The paper measures each idea by itself, and two of them in different programs. Here all four are switches of one " +
 				"program, under one load: links of 0.75 ms each way, and a state machine that takes 0.02 ms a command.",

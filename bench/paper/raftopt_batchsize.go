@@ -15,8 +15,7 @@ var batchSizes = []float64{64, 128, 256, 512, 1024}
 
 func raftBatchSize() *Experiment {
 	e := &Experiment{
-		Name: "raft-batch-size", Title: "The size of batches", Source: raftPaper + ", table 3, graph 3 and section 6.4",
-		Short: "5,000 requests with batches of at most 64 to 1,024, and why the paper's figures look random.",
+		Title: "The size of batches", Source: raftPaper + ", table 3, graph 3 and section 6.4",
 		Text: []string{
 			"The paper expects larger batches to be faster, finds no pattern (0.95, 1.42, 0.88, 1.65 and 1.05 s), and " +
 				"guesses: the heartbeat sends requests at random times, or the leader waits for a batch to fill until a time-out.",

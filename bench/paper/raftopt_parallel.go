@@ -14,9 +14,7 @@ const applyCost = 200 * time.Microsecond
 
 func raftParallel() *Experiment {
 	e := &Experiment{
-		Name: "raft-parallel", Title: "Parallel append and asynchronous apply", Source: raftPaper + ", table 4 and graph 4",
-		Short: "1,000 to 5,000 requests; the leader writes and sends at once or one after the other, and replication waits " +
-			"for the state machine or not.",
+		Title: "Parallel append and asynchronous apply", Source: raftPaper + ", table 4 and graph 4",
 		Text: []string{
 			"Without either, the leader writes its log, then sends, and when a batch is committed it applies it before it " +
 				"takes the next. With parallel append it sends while it writes; with asynchronous apply the next batch is " +

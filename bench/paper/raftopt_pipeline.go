@@ -17,8 +17,7 @@ var depths = []float64{1, 2, 4, 8, 16, 32, 64}
 
 func raftPipeline() *Experiment {
 	e := &Experiment{
-		Name: "raft-pipeline", Title: "Pipelining", Source: raftPaper + ", table 2 and graph 2",
-		Short: "1 to 64 batches under way at once, of at most 128 or 1,024 requests.",
+		Title: "Pipelining", Source: raftPaper + ", table 2 and graph 2",
 		Text: []string{
 			"With depth 1 the leader waits until a batch is committed before it sends the next. With depth 16 it sends 15 " +
 				"more meanwhile, so that 16 batches share one wait.",

@@ -84,7 +84,7 @@ func newPaperMemberCommand() *cobra.Command {
 
 func experimentNames() []string {
 	var names []string
-	for _, e := range paper.Experiments() {
+	for _, e := range paper.List() {
 		names = append(names, e.Name)
 	}
 	return names
@@ -92,7 +92,7 @@ func experimentNames() []string {
 
 func listExperiments() string {
 	var b strings.Builder
-	for _, e := range paper.Experiments() {
+	for _, e := range paper.List() {
 		fmt.Fprintf(&b, "  %-20s %s\n", e.Name, e.Short)
 	}
 	return b.String()
