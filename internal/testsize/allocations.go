@@ -11,12 +11,12 @@ func Counts(t testing.TB) {
 }
 
 // Allocations returns how often a function allocates memory, on average, like [testing.AllocsPerRun]. Other goroutines
-// of the process only add to that, so it is the least of three measurements. It calls [Counts].
+// of the process only add to that, so it is the least of six measurements. It calls [Counts].
 func Allocations(t testing.TB, runs int, f func()) float64 {
 	t.Helper()
 	Counts(t)
 	least := testing.AllocsPerRun(runs, f)
-	for range 2 {
+	for range 5 {
 		least = min(least, testing.AllocsPerRun(runs, f))
 	}
 	return least
