@@ -10,7 +10,8 @@ import (
 
 // A read index is the commit index at a moment when this member certainly led (Raft §6.4). Reads
 // wait while one confirmation is in progress; the next one confirms them all. Followers forward
-// reads and keep no state: the member that asked repeats a read that was lost.
+// reads and keep no state: the member that asked repeats a read that was lost. The question of a voter
+// confirms itself, so with three voters a follower's read needs no other confirmation.
 
 // query is one read that waits at the leader.
 type query struct {
@@ -86,7 +87,7 @@ func (r *Raft) query(q query) {
 	switch n := len(r.out.Send); {
 	case r.suspended():
 		q.fail(&r.out, protocol.ReasonSealing, 0)
-	case !q.barrier && r.readable() && (r.leased() || r.cfg.Mutant == MutantReadWithoutConfirm):
+	case !q.barrier && r.readable() && (r.leased() || r.vouched(q.from) || r.cfg.Mutant == MutantReadWithoutConfirm):
 		q.serve(&r.out, r.commit)
 	case len(rd.asked)+len(rd.waiting) >= maxQueries:
 		q.fail(&r.out, protocol.ReasonOverloaded, r.cfg.Self)
@@ -96,6 +97,21 @@ func (r *Raft) query(q query) {
 		rd.waiting = append(rd.waiting, q)
 		r.startReads()
 	}
+}
+
+// vouched reports whether the question of another member confirms that this one led when that one
+// asked: it had voted for no later leader then, and both are enough to confirm. It confirms no other
+// read: when that was asked for, the member may have voted since.
+func (r *Raft) vouched(from protocol.MemberID) bool {
+	if p := r.lead.peer(from); p == nil || p.Forgot {
+		return false
+	}
+	return r.members.Confirmers(r.members.Deciders()).Agreed(func(id protocol.MemberID) uint64 {
+		if id == from || id == r.cfg.Self {
+			return 1
+		}
+		return 0
+	}) > 0
 }
 
 // readable reports whether an entry of this term is committed. Before that the commit index may

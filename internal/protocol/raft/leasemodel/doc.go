@@ -8,8 +8,9 @@
 // In it: three members, PreVote, votes, forced votes, appends and heartbeats with the instant at which they were sent,
 // transfers, restarts, one change of the members, of one step or joint. Messages are late, lost and in any order; few
 // are in progress at once. One clock goes for all, and instants are relative to now, so time has no end. Disks are done
-// at once. Not in it: several instances, coded entries, lanes, snapshots, drift (a lease that is too long stands for
-// it), a vote that waits for a disk, messages that come twice.
+// at once. A read by index is asked for at the leader, or at a follower, which asks its leader. Not in it: several
+// instances, coded entries, lanes, snapshots, drift (a lease that is too long stands for it), a vote that waits for a
+// disk, messages that come twice.
 //
 // How to read: model_test.go (the state, the rules and their variants), receive_test.go (what members do with
 // messages), leader_test.go (elections and leaders), steps_test.go (what may happen next), judge_test.go (what must

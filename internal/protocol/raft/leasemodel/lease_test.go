@@ -63,6 +63,19 @@ func TestRulesHold(t *testing.T) {
 		{name: "read by index", deep: true, change: func(c *model) { c.byIndex = true }},
 		{name: "read by index, a learner becomes a voter", deep: true,
 			change: func(c *model) { c.byIndex, c.voters, c.flying = true, 0b011, 1 }},
+		{name: "a follower's question", change: func(c *model) { c.byIndex, c.forwarded = true, true }},
+		{name: "a follower's question, a restart and a transfer, one message", change: func(c *model) {
+			c.byIndex, c.forwarded, c.may.restarts, c.may.transfers, c.flying = true, true, 1, 1, 1
+		}},
+		{name: "a follower's question, two who stand, one message", change: func(c *model) {
+			c.byIndex, c.forwarded, c.may.stands, c.terms, c.flying = true, true, 2, 3, 1
+		}},
+		{name: "a follower's question, a learner becomes a voter, one message", change: func(c *model) {
+			c.byIndex, c.forwarded, c.voters, c.flying = true, true, 0b011, 1
+		}},
+		{name: "a follower's question, the leader is replaced, one message", change: func(c *model) {
+			c.byIndex, c.forwarded, c.voters, c.later, c.joint, c.flying = true, true, 0b011, 0b110, true, 1
+		}},
 	} {
 		s.run(t, testsize.Runs(testsize.Models))
 	}
@@ -90,6 +103,12 @@ func TestVariants(t *testing.T) {
 				1
 		}},
 		{"a read that nobody confirms", false, staleIndex, func(c *model) { c.byIndex, c.readUnconfirmed = true, true }},
+		{"an earlier question confirms", false, staleIndex, func(c *model) {
+			c.byIndex, c.questionBefore, c.flying = true, true, 3
+		}},
+		{"a question is answered before an own entry", true, staleIndex, func(c *model) {
+			c.byIndex, c.forwarded, c.questionUnready, c.beats, c.may.writes = true, true, true, true, 1
+		}},
 		{"an earlier answer confirms", true, staleIndex, func(c *model) { c.byIndex, c.readOldRound = true, true }},
 	} {
 		s.run(t, testsize.Runs(testsize.Models))

@@ -32,6 +32,7 @@ const (
 	app // an append, or a heartbeat: the log of the term's leader up to an index
 	appResp
 	timeoutNow
+	ask // a follower asks its leader for a read
 )
 
 // message is one in progress. The zero value is none.
@@ -39,7 +40,7 @@ type message struct {
 	kind           kind
 	from, to, term uint8
 	index          uint8 // where the log ends, or up to which index it matches
-	extra          uint8 // requests of votes: the last entry's term; app: the commit index
+	extra          uint8 // requests of votes: the last entry's term; app: the commit index; ask: what it must see
 	at             int8  // app and its answer: when the leader sent it
 	// round: app and its answer belong to the read that was asked for.
 	refused, forced, round bool
@@ -99,6 +100,7 @@ type read struct {
 const (
 	asked uint8 = 1 + iota
 	answered
+	underWay // the question has not come to the leader yet
 )
 
 // state is all that is true at one moment; now is instant 0. For the judge alone are: acked, the highest index
@@ -123,6 +125,7 @@ type model struct {
 	ordered       bool // a link keeps the order
 	byIndex       bool // leaders have no lease, and one read is asked for
 	beats         bool // heartbeats bring no entries
+	forwarded     bool // followers are asked for the read, and ask their leader
 
 	promiseOfTerm    bool // a promise says nothing about candidates of the member's own term
 	promiseOfPreVote bool // it holds against PreVote only
@@ -134,6 +137,8 @@ type model struct {
 	leaseBeforeOwn   bool // a leader reads before an entry of its own term is decided
 	readUnconfirmed  bool // a read by index asks no one
 	readOldRound     bool // an answer to an earlier question confirms a read
+	questionBefore   bool // a question that was sent before a read was asked for confirms it
+	questionUnready  bool // a question is answered before an entry of the leader's own term is decided
 }
 
 // enough reports whether these members decide under a configuration.

@@ -27,6 +27,10 @@ func (c *model) answer(s *state, x, a message) {
 
 // receive is what a member does with a message: it compares terms, then acts.
 func (c *model) receive(s *state, x message) {
+	if x.kind == ask {
+		c.onAsk(s, x)
+		return
+	}
 	if m := &s.m[x.to]; x.term < m.term {
 		c.refuseOld(s, x)
 		return
@@ -139,6 +143,32 @@ func (c *model) onAppend(s *state, x message) {
 	}
 	m.commit = max(m.commit, min(x.extra, x.index))
 	c.answer(s, x, message{kind: appResp, index: x.index, at: x.at, round: x.round})
+}
+
+// onAsk: a member that asked had elected no leader of a higher term than this one's when it asked. If it and the leader
+// are enough to decide, its question confirms itself. It has no term.
+func (c *model) onAsk(s *state, x message) {
+	i := int(x.to)
+	m, stage := &s.m[i], uint8(0)
+	if c.questionBefore {
+		if m.role == leader && s.reads(x.to) {
+			m.round |= 1 << x.from
+			c.serve(s, i)
+		}
+		return
+	}
+	stage, _ = m.stage()
+	switch {
+	case m.role != leader || m.commit < m.first && !c.questionUnready:
+		s.read.state = answered // refused
+	case c.enough(stage, 1<<i|1<<x.from):
+		s.missed = m.commit < x.extra
+		s.read.state = answered
+	default:
+		s.read = read{x.to, m.term, m.commit, x.extra, asked}
+		m.round = 0
+		c.serve(s, i)
+	}
 }
 
 func (c *model) onAppended(s *state, x message) {

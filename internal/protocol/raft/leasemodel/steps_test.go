@@ -46,6 +46,9 @@ func (c *model) each(s *state, yield func(step, *state)) {
 				c.campaign(n, i)
 			})
 		}
+		if m.role == follower && m.lead != 0 {
+			c.forwards(s, i, do)
+		}
 		if s.used.restarts < c.may.restarts {
 			do(step{what: "%d restarts", a: i}, func(n *state) { c.restart(n, i) })
 		}
@@ -129,11 +132,26 @@ func (c *model) leads(s *state, i int, do doer) {
 			c.advance(n, i)
 		})
 	}
-	if c.byIndex && s.read.state == 0 && m.commit >= m.first {
+	if c.byIndex && !c.forwarded && s.read.state == 0 && m.commit >= m.first {
 		do(step{what: "%d is asked for a read", a: i}, func(n *state) {
 			n.read = read{uint8(i), m.term, m.commit, s.acked, asked}
 			n.m[i].round = 0
 			c.serve(n, i)
+		})
+	}
+}
+
+// forwards: a follower is asked for the read. With questionBefore its question stands for an earlier read.
+func (c *model) forwards(s *state, i int, do doer) {
+	m := &s.m[i]
+	x := message{kind: ask, from: uint8(i), to: m.lead - 1, extra: s.acked}
+	switch {
+	case c.questionBefore && s.read.state == 0:
+		do(step{what: "sent", x: x}, func(n *state) { c.send(n, x) })
+	case c.forwarded && s.read.state == 0:
+		do(step{what: "sent", x: x}, func(n *state) {
+			n.read = read{by: uint8(i), must: s.acked, state: underWay}
+			c.send(n, x)
 		})
 	}
 }
@@ -193,7 +211,7 @@ func tell(t step) string {
 
 func (x *message) String() string {
 	names := [...]string{preVote: "PreVote", preVoteResp: "PreVoteResp", vote: "Vote", voteResp: "VoteResp", app: "Append",
-		appResp: "AppendResp", timeoutNow: "TimeoutNow"}
+		appResp: "AppendResp", timeoutNow: "TimeoutNow", ask: "Read"}
 	text := fmt.Sprintf("%d→%d %s of term %d, up to %d", x.from, x.to, names[x.kind], x.term, x.index)
 	if x.dated() {
 		text += fmt.Sprintf(", sent %d ticks ago", -x.at)
