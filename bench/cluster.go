@@ -82,6 +82,8 @@ type ClusterConfig struct {
 	// ClosedLoop indicates that every sender waits for its command before the next: it is a client,
 	// and keeps to a member.
 	ClosedLoop bool
+	// Idle indicates that there are no commands.
+	Idle bool
 	// Settings are the optimisations, if the contestant has them.
 	Settings Settings
 }

@@ -83,13 +83,17 @@ func medianLogResult(runs []*LogResult) *LogResult {
 		m.Refused += r.Refused
 		m.LatencySamples += r.LatencySamples
 	}
-	m.Figures = medianFigures(figures)
+	m.Figures, m.Idle = medianFigures(figures), medianIdle(runs)
 	m.Rounds, m.ThroughputSpread = len(runs), spread(figures)
 	return &m
 }
 
 // WriteText writes the contest as a table.
 func (c *LogContest) WriteText(w io.Writer) {
+	if c.Idle != nil {
+		writeIdle(w, c.Results)
+		return
+	}
 	r := c.Results[0]
 	fmt.Fprintf(w, "%d members, %s, %d-byte commands, %.1f s, medians of %d rounds on %d cores, %s (%s)\n",
 		r.Nodes, r.describeLoad(), r.Payload, r.DurationS, r.Rounds, r.Machine.Cores, r.Machine.Filesystem, r.DataDir)

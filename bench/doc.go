@@ -7,6 +7,7 @@
 //	machine.go     the state machine that every member of every contestant drives
 //	load.go        the load: an open window, a closed loop, or a fixed rate
 //	log.go         one run on one contestant: start, warm up, measure, verify
+//	idle.go        one run without commands: what the members use then
 //	contest.go     several contestants, alternating in rounds; medians and ratios
 //	result.go      the figures, as JSON and as a table
 //	trust.go       the warnings about figures that are not reliable

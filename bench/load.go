@@ -13,13 +13,15 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Load describes the commands of a run. Exactly one of three modes holds:
+// Load describes the commands of a run. Exactly one of four modes holds:
 //
+//   - Idle: there are none.
 //   - Proposers > 0: a closed loop; each proposer waits for its command before the next.
 //   - Rate > 0: an open loop at a fixed rate; latency counts from the instant at which a
 //     command was due, so a system that stalls cannot hide it (no coordinated omission).
 //   - otherwise: an open window of Inflight commands.
 type Load struct {
+	Idle      bool    `json:",omitempty"`
 	Payload   int     // bytes of a command, at least MinPayload
 	Inflight  int     // commands in flight at most; not for a closed loop
 	Proposers int     // goroutines of a closed loop
@@ -52,6 +54,8 @@ func (l *Load) Validate() error {
 		return fmt.Errorf("duration %v: must be positive", l.Duration)
 	case l.Warmup < 0:
 		return fmt.Errorf("warm-up %v: must not be negative", l.Warmup)
+	case l.Idle && (l.Inflight != 0 || l.Proposers != 0 || l.Rate != 0):
+		return errors.New("an idle cluster has no commands: give neither inflight nor proposers nor a rate")
 	case l.Proposers < 0 || l.Proposers > maxSenders:
 		return fmt.Errorf("%d proposers: must be between 1 and %d", l.Proposers, maxSenders)
 	case l.Rate < 0 || math.IsNaN(l.Rate) || math.IsInf(l.Rate, 0):
@@ -60,7 +64,7 @@ func (l *Load) Validate() error {
 		return errors.New("proposers form a closed loop and a rate an open one: give one of the two")
 	case l.Proposers > 0 && l.Inflight > 0:
 		return errors.New("proposers have one command each in flight: give either proposers or inflight")
-	case l.Proposers == 0 && l.Inflight < 1:
+	case !l.Idle && l.Proposers == 0 && l.Inflight < 1:
 		return fmt.Errorf("%d in flight: must be at least 1", l.Inflight)
 	case l.pendingBytes() > maxPending:
 		return fmt.Errorf("%d commands of %d bytes in flight are %d MiB: at most %d MiB", l.concurrency(), l.Payload,
@@ -88,6 +92,8 @@ func (l *Load) senders() int {
 // Mode names the mode, for reports.
 func (l *Load) Mode() string {
 	switch {
+	case l.Idle:
+		return "idle"
 	case l.Proposers > 0:
 		return "closed"
 	case l.Rate > 0:

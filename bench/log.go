@@ -83,7 +83,7 @@ func RunLogOn(ctx context.Context, c LogConfig, open Opener) (*LogResult, error)
 	debug.FreeOSMemory() // the garbage of the last contestant must not slow this one
 
 	cc := ClusterConfig{Dir: dir, PendingBytes: c.Load.pendingBytes(), Concurrency: c.Load.concurrency(),
-		ClosedLoop: c.Load.Proposers > 0, Settings: c.Settings}
+		ClosedLoop: c.Load.Proposers > 0, Idle: c.Load.Idle, Settings: c.Settings}
 	for range c.Nodes {
 		cc.Machines = append(cc.Machines, NewMachine(c.Load.senders()))
 	}
@@ -135,6 +135,9 @@ func (r *logRun) run(ctx context.Context) (*LogResult, error) {
 	r.report("starting")
 	if err := awaitLeader(ctx, r.cluster); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Protocol, err)
+	}
+	if r.Load.Idle {
+		return r.idle(ctx)
 	}
 	// The load outlives an interrupt, to be drained; it stops on its own when it stalls.
 	loadCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))

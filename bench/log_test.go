@@ -186,3 +186,31 @@ func TestDataDir(t *testing.T) {
 		}
 	}
 }
+
+// Idle members use CPU and send heartbeats, and the medians have both.
+func TestIdleMembers(t *testing.T) {
+	testsize.Long(t)
+	t.Parallel()
+	load := Load{Idle: true, Payload: 16, Warmup: 200 * time.Millisecond, Duration: time.Second}
+	c, err := RunLogContest(context.Background(),
+		[]LogConfig{{Protocol: "raft", Nodes: 3, Load: load, Dir: t.TempDir(), Settings: settingsOf("raft")}}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := c.Results[0]
+	if r.Idle == nil || r.Mode != "idle" || r.Commands != 0 || r.Rounds != 2 {
+		t.Fatalf("not the result of idle members: %+v", r)
+	}
+	if i := r.Idle; i.CPUPercent <= 0 || i.EgressBS < 1 || i.CPUSpread[0] > i.CPUPercent || i.CPUSpread[1] < i.CPUPercent {
+		t.Errorf("figures %+v", *i)
+	}
+	var text bytes.Buffer
+	c.WriteText(&text)
+	if !strings.Contains(text.String(), "3 idle members in one process") {
+		t.Errorf("the text is %s", text.String())
+	}
+	load.Rate = 1
+	if err := load.Validate(); err == nil {
+		t.Error("an idle load has a rate")
+	}
+}

@@ -52,21 +52,22 @@ type Figures struct {
 // LogResult is the outcome of one run of the log benchmark.
 type LogResult struct {
 	Figures
-	Mode             string      `json:"mode"`
-	Inflight         int         `json:"inflight,omitempty"`
-	Proposers        int         `json:"proposers,omitempty"`
-	RatePS           float64     `json:"rate_per_s,omitempty"`
-	WarmupS          float64     `json:"warmup_s"`
-	Refused          int64       `json:"refused"`
-	LatencySamples   int64       `json:"latency_samples"`
-	Verified         bool        `json:"verified"`
-	Violations       []string    `json:"violations,omitempty"`
-	Settings         Settings    `json:"settings"`
-	DataDir          string      `json:"data_dir"`
-	Machine          MachineInfo `json:"machine"`
-	Date             time.Time   `json:"date"`
-	Rounds           int         `json:"rounds,omitempty"`
-	ThroughputSpread [2]float64  `json:"throughput_spread_per_s"` // lowest and highest of the rounds
+	Idle             *IdleFigures `json:"idle,omitempty"` // nil: there were commands
+	Mode             string       `json:"mode"`
+	Inflight         int          `json:"inflight,omitempty"`
+	Proposers        int          `json:"proposers,omitempty"`
+	RatePS           float64      `json:"rate_per_s,omitempty"`
+	WarmupS          float64      `json:"warmup_s"`
+	Refused          int64        `json:"refused"`
+	LatencySamples   int64        `json:"latency_samples"`
+	Verified         bool         `json:"verified"`
+	Violations       []string     `json:"violations,omitempty"`
+	Settings         Settings     `json:"settings"`
+	DataDir          string       `json:"data_dir"`
+	Machine          MachineInfo  `json:"machine"`
+	Date             time.Time    `json:"date"`
+	Rounds           int          `json:"rounds,omitempty"`
+	ThroughputSpread [2]float64   `json:"throughput_spread_per_s"` // lowest and highest of the rounds
 }
 
 // WriteJSON writes a value as indented JSON.
@@ -78,6 +79,10 @@ func WriteJSON(w io.Writer, v any) error {
 
 // WriteText writes the result as text.
 func (r *LogResult) WriteText(w io.Writer) {
+	if r.Idle != nil {
+		writeIdle(w, []*LogResult{r})
+		return
+	}
 	fmt.Fprintf(w, "%s%s, %d members, %s, %d-byte commands, %.1f s on %d cores, %s (%s); of the CPU %.1f %% stolen, "+
 		"%.1f %% used by others\n",
 		r.Protocol, r.Settings.describe(), r.Nodes, r.describeLoad(), r.Payload, r.DurationS, r.Machine.Cores,

@@ -19,10 +19,16 @@ type WatchConfig struct {
 	Watchers int // watches of a prefix each
 	Streams  int // connections of the watches, each with one stream
 	Prefixes int // that the keys and the watches are spread over
-	Clients  int // of the puts, each with one request at a time and a connection of its own
-	ValSize  int
+	// Stalled is the number of the watches that are not read, each on a connection of its own, in the phase with such
+	// watches.
+	Stalled int
+	Clients int // of the puts, each with one request at a time and a connection of its own
+	ValSize int
 	// History is the number of puts before watches that start at old revisions; 0: there are none.
-	History  int
+	History int
+	// PutTotal and PutRate, unless 0, bound the puts of a phase, warm-up included, and the puts a second.
+	PutTotal int64
+	PutRate  float64
 	Duration time.Duration // of each phase
 	Warmup   time.Duration // of each phase, in addition
 	Seed     uint64
@@ -43,6 +49,8 @@ func (c *WatchConfig) Validate() error {
 		return fmt.Errorf("%d watchers: must be at least 1", c.Watchers)
 	case c.Streams < 1 || c.Streams > c.Watchers:
 		return fmt.Errorf("%d streams for %d watchers: must be between 1 and the watchers", c.Streams, c.Watchers)
+	case c.Stalled < 1 || c.Stalled > c.Watchers:
+		return fmt.Errorf("%d stalled watches of %d: must be between 1 and the watchers", c.Stalled, c.Watchers)
 	case c.Prefixes < 1:
 		return fmt.Errorf("%d prefixes: must be at least 1", c.Prefixes)
 	case c.History < 0 || c.History == 1:
@@ -57,6 +65,7 @@ func (c *WatchConfig) Validate() error {
 // load returns the puts of a phase, without endpoints.
 func (c *WatchConfig) load() KVConfig {
 	return KVConfig{Clients: c.Clients, Conns: c.Clients, Duration: c.Duration, Warmup: c.Warmup, Progress: c.Progress,
+		Total: c.PutTotal, Throttle: c.PutRate,
 		KeyPrefix: watchPrefix, KeySize: len(watchPrefix) + watchDigits,
 		Workload: workload.Spec{Mix: workload.Ratio(1), KeySpace: c.Prefixes * keysOfAPrefix,
 			Values: workload.Fixed(c.ValSize), Seed: c.Seed}}
@@ -137,6 +146,7 @@ func (r *watchRun) puts(ctx context.Context, phase string) (*WatchPhase, error) 
 	}
 	r.out.Version = kv.Version
 	return &WatchPhase{Phase: phase, Figures: kv.Figures, ThroughputSpread: kv.ThroughputSpread,
+		MemoryMB: memoryOf(r.servers),
 		EventsPS: float64(r.events.Load()-events) / time.Since(began).Seconds()}, nil
 }
 
@@ -164,37 +174,47 @@ func (r *watchRun) watched(ctx context.Context) error {
 	return w.measure(ctx, PhaseWatched)
 }
 
-// stalled is the phase in which one watch, of all keys, is not read. After the puts it is read, and must then receive
-// all of its events, or its cancellation.
+// stalled is the phase in which some watches, of all keys, are not read. After the puts they are read, and each must
+// then receive all of its events, or its cancellation.
 func (r *watchRun) stalled(ctx context.Context) error {
 	w := &watches{r: r}
 	defer w.close()
-	if err := w.openNow(ctx, r.Watchers-1); err != nil {
+	if err := w.openNow(ctx, r.Watchers-r.Stalled); err != nil {
 		return err
 	}
 	now, err := currentRevision(ctx, r.kv[0])
 	if err != nil {
 		return err
 	}
-	// With the smallest windows the server cannot send much before the watch is read.
-	const window = 64 << 10
-	s, err := openWatchStream(ctx, r.servers.Endpoints[0], &r.events, grpc.WithInitialWindowSize(window),
-		grpc.WithInitialConnWindowSize(window))
-	if err != nil {
-		return err
-	}
-	w.streams = append(w.streams, s)
-	stalled := &watchLog{prefix: watchPrefix, from: now + 1, cancel: maybeCancelled}
-	if err := s.watch(stalled); err != nil {
-		return err
+	read := len(w.streams)
+	for i := range r.Stalled {
+		if err := w.openStalled(ctx, r.servers.Endpoints[i%len(r.servers.Endpoints)], now+1); err != nil {
+			return err
+		}
 	}
 	p, err := r.puts(ctx, PhaseStalled)
 	if err != nil {
 		return err
 	}
-	s.read()
-	w.logs = append(w.logs, stalled)
+	for _, s := range w.streams[read:] {
+		s.read()
+	}
 	return w.settle(ctx, p)
+}
+
+// openStalled opens a watch of all keys at an endpoint that nothing reads yet.
+func (w *watches) openStalled(ctx context.Context, endpoint string, from int64) error {
+	// With the smallest windows the server cannot send much before the watch is read.
+	const window = 64 << 10
+	s, err := openWatchStream(ctx, endpoint, &w.r.events, grpc.WithInitialWindowSize(window),
+		grpc.WithInitialConnWindowSize(window))
+	if err != nil {
+		return err
+	}
+	w.streams = append(w.streams, s)
+	log := &watchLog{prefix: watchPrefix, from: from, cancel: maybeCancelled}
+	w.logs = append(w.logs, log)
+	return s.watch(log)
 }
 
 // add adds a phase to the result.

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 )
 
@@ -10,7 +11,7 @@ import (
 const (
 	PhaseAlone   = "no watches"
 	PhaseWatched = "watches"
-	PhaseStalled = "one stalled"
+	PhaseStalled = "stalled"
 	PhaseCatchUp = "catching up"
 )
 
@@ -21,6 +22,8 @@ type WatchPhase struct {
 	ThroughputSpread [2]float64 `json:"throughput_spread_per_s"`
 	Events           int64      `json:"events"`       // that the watches of the phase received
 	EventsPS         float64    `json:"events_per_s"` // during the puts
+	// MemoryMB is the resident memory of each server after the puts, before stalled watches are read, in MiB.
+	MemoryMB []float64 `json:"memory_mib"`
 	// Cancelled counts the watches that were cancelled with a compact revision.
 	Cancelled int `json:"cancelled_watches"`
 	// CaughtUpS is the time until the last watch from an old revision had received the history.
@@ -41,12 +44,15 @@ type WatchResult struct {
 
 // WatchContest is the outcome of a WatchConfig.
 type WatchContest struct {
-	Watchers int `json:"watchers"`
-	Streams  int `json:"streams"`
-	Prefixes int `json:"prefixes"`
-	Clients  int `json:"clients"`
-	ValSize  int `json:"val_size"`
-	History  int `json:"history"`
+	Watchers int     `json:"watchers"`
+	Streams  int     `json:"streams"`
+	Stalled  int     `json:"stalled"`
+	Prefixes int     `json:"prefixes"`
+	Clients  int     `json:"clients"`
+	ValSize  int     `json:"val_size"`
+	History  int     `json:"history"`
+	PutTotal int64   `json:"put_total,omitempty"`
+	PutRate  float64 `json:"put_rate,omitempty"`
 	serverResults[*WatchResult]
 }
 
@@ -57,7 +63,8 @@ func (r *WatchResult) violated() (server string, violations []string) {
 // newWatchContest returns the result of some runs, nil if there are none.
 func newWatchContest(c *WatchConfig, runs [][]*WatchResult) *WatchContest {
 	out := &WatchContest{Watchers: c.Watchers, Streams: c.Streams, Prefixes: c.Prefixes, Clients: c.Clients,
-		ValSize: c.ValSize, History: c.History, serverResults: newServerResults(&c.Contest, runs, medianWatchResult)}
+		ValSize: c.ValSize, History: c.History, Stalled: c.Stalled, PutTotal: c.PutTotal, PutRate: c.PutRate,
+		serverResults: newServerResults(&c.Contest, runs, medianWatchResult)}
 	if len(out.Results) == 0 {
 		return nil
 	}
@@ -89,6 +96,7 @@ func medianWatchResult(runs []*WatchResult) *WatchResult {
 
 func medianPhase(of []*WatchPhase) *WatchPhase {
 	m := &WatchPhase{Phase: of[0].Phase}
+	m.MemoryMB = medianEach(of, func(p *WatchPhase) []float64 { return p.MemoryMB })
 	var figures []Figures
 	var events, caughtUp []float64
 	for _, p := range of {
@@ -119,17 +127,18 @@ const maxViolations = 10
 
 // WriteText writes the result as a table.
 func (c *WatchContest) WriteText(w io.Writer) {
-	fmt.Fprintf(w, "%d members, %d watches on %d streams and %d prefixes, %d clients with %d-byte values, "+
-		"medians of %d rounds on %d cores, %s\n", c.Results[0].Nodes, c.Watchers, c.Streams, c.Prefixes, c.Clients,
-		c.ValSize, c.Rounds, c.Machine.Cores, c.Machine.Filesystem)
+	fmt.Fprintf(w, "%d members, %d watches on %d streams and %d prefixes (stalled: %d), %d clients with %d-byte "+
+		"values, medians of %d rounds on %d cores, %s\n", c.Results[0].Nodes, c.Watchers, c.Streams, c.Prefixes, c.Stalled,
+		c.Clients, c.ValSize, c.Rounds, c.Machine.Cores, c.Machine.Filesystem)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "\t\tputs/s\t(spread)\tof alone\tp50 ms\tp99 ms\tevents/s\tcaught up s\tcancelled\terrors\t")
+	fmt.Fprintln(tw, "\t\tputs/s\t(spread)\tof alone\tp50 ms\tp99 ms\tevents/s\tcaught up s\tcancelled\terrors\t"+
+		"memory MiB\t")
 	for _, r := range c.Results {
 		for _, p := range r.Phases {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s – %s\t%.0f %%\t%s\t%s\t%s\t%s\t%d\t%d\t\n", r.Protocol, p.Phase,
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s – %s\t%.0f %%\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t\n", r.Protocol, p.Phase,
 				number(p.ThroughputPS), number(p.ThroughputSpread[0]), number(p.ThroughputSpread[1]),
 				100*p.ThroughputPS/r.Phases[0].ThroughputPS, measured(p.LatencyMS.P50), measured(p.LatencyMS.P99),
-				measured(p.EventsPS), measured(p.CaughtUpS), p.Cancelled, p.Errors)
+				measured(p.EventsPS), measured(p.CaughtUpS), p.Cancelled, p.Errors, measured(slices.Max(p.MemoryMB)))
 		}
 	}
 	_ = tw.Flush()

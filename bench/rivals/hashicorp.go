@@ -114,6 +114,9 @@ func openHashicorpMember(
 		Timeout: 10 * time.Second, Logger: hclog.NewNullLogger(),
 	})
 	conf := hashicorpConfig(servers[i].ID, c.Settings)
+	if c.Idle {
+		conf.CommitTimeout = raft.DefaultConfig().CommitTimeout
+	}
 	if err := raft.BootstrapCluster(conf, cache, counting, snapshots, m.transport,
 		raft.Configuration{Servers: servers}); err != nil {
 		return nil, err

@@ -58,6 +58,8 @@ fsyncs and loopback TCP between them, and proposes commands to the leader:
   --inflight N    an open window of N commands (the default)
   --proposers P   a closed loop: P goroutines, each with one command at a time
   --rate R        R commands a second; latency counts from when a command was due
+  --idle          none: the result is the CPU of the members in percent of a core, and what they
+                  send and sync
 
 Latency over throughput, with a new cluster for each rate, and latency from when due:
 
@@ -91,6 +93,7 @@ leader of its group; a closed loop keeps to its member.
   braid bench log --proposers 1000
   braid bench log --rate 50000
   braid bench log --rate 10000,100000,1000000 --duration 5s
+  braid bench log --idle --warmup 3s --peer hashicorp-raft --peer etcd-raft
   braid bench log --curve --peer etcd-raft --out curves
   braid bench log --peer etcd-raft --peer hashicorp-raft
   braid bench log --peer limit --proposers 100
@@ -118,6 +121,7 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&c.Load.Payload, "payload", 16, "bytes of a command, at least 8")
 	fl.IntVar(&c.Load.Inflight, "inflight", 0, "commands in flight (default 100000, or 64 MiB of them)")
 	fl.IntVar(&c.Load.Proposers, "proposers", 0, "closed loop with this number of proposers")
+	fl.BoolVar(&c.Load.Idle, "idle", false, "no commands: what the members use while nothing happens")
 	fl.StringVar(&f.rate, "rate", "", "commands a second, whether or not the cluster keeps up; or several rates")
 	fl.BoolVar(&f.curve, "curve", false, "raise the rate until the cluster is saturated")
 	fl.DurationVar(&f.maxP99, "max-p99", 500*time.Millisecond,
@@ -192,7 +196,7 @@ func (f *benchLogFlags) complete(cmd *cobra.Command) error {
 	if err := f.completeRates(cmd.Flags().Changed); err != nil {
 		return usageError{err}
 	}
-	if l := &f.config.Load; l.Inflight == 0 && l.Proposers == 0 {
+	if l := &f.config.Load; !l.Idle && l.Inflight == 0 && l.Proposers == 0 {
 		const most, mostBytes = 100_000, 64 << 20
 		l.Inflight = min(most, max(16, mostBytes/max(l.Payload, 1)))
 	}

@@ -15,7 +15,8 @@ func TestBenchWatch(t *testing.T) {
 	testsize.Long(t)
 	t.Parallel()
 	stdout := ok(t, "bench", "watch", "--watchers=20", "--streams=3", "--prefixes=5", "--clients=10", "--duration=1s",
-		"--warmup=100ms", "--history=2000", "--json", "--data", diskDir(t))
+		"--warmup=100ms", "--history=2000", "--stalled=3", "--put-total=5000", "--put-rate=4000", "--json",
+		"--data", diskDir(t))
 	var c bench.WatchContest
 	require.NoError(t, json.Unmarshal([]byte(stdout), &c))
 	require.Len(t, c.Results, 1)
@@ -27,6 +28,8 @@ func TestBenchWatch(t *testing.T) {
 	for _, p := range r.Phases {
 		phases = append(phases, p.Phase)
 		require.Positive(t, p.ThroughputPS, p.Phase)
+		require.LessOrEqual(t, p.ThroughputPS, 4400.0, p.Phase)
+		require.Len(t, p.MemoryMB, 3)
 		if p.Phase == bench.PhaseAlone {
 			require.Zero(t, p.Events)
 		} else {

@@ -146,7 +146,7 @@ func (l *eventLoop) run(begins bool) {
 		if due > 0 {
 			timer.Reset(due - l.r.now())
 		}
-		if next := l.ticks(); next != pace {
+		if next := l.ticks(); next != pace || tick && next == l.used.quietTicks() {
 			pace = next
 			ticker.Reset(pace)
 		}

@@ -22,11 +22,9 @@ func (t *tuning) measures() bool { return t.Fit != protocol.FitOff }
 // ticks is the interval of the ticks of an event loop, and pauses that of operations.
 func (t *tuning) ticks() time.Duration { return max(t.Heartbeat/10, time.Millisecond) }
 
-// quietTicks is that of a loop whose instance is quiet: two in a heartbeat. It is a little more than half of one, so
-// that a heartbeat is due at the second tick, also if that tick is not on time.
-func (t *tuning) quietTicks() time.Duration {
-	return max((t.Heartbeat+t.Heartbeat/20)/2, t.ticks())
-}
+// quietTicks is that of a loop whose instance is quiet. It counts from the end of a tick, so that a heartbeat is due at
+// every tick.
+func (t *tuning) quietTicks() time.Duration { return max(t.Heartbeat, t.ticks()) }
 
 func (t *tuning) pauses() time.Duration { return max(t.Heartbeat/20, time.Millisecond) }
 

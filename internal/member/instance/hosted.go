@@ -171,6 +171,9 @@ func (h *Hosted) Take(t *Happened) {
 		h.cfg.Stands = false
 		h.Step(protocol.Stand{})
 	}
+	if len(t.Inputs) > 0 {
+		h.quiet.heard = h.clock.Now()
+	}
 	h.noteBehind(t.Inputs)
 	h.inst.StepAll(&h.clock, t.Inputs, &h.out)
 	for _, job := range t.Jobs {

@@ -1,6 +1,10 @@
 package instance
 
-import "github.com/braidlog/braid/protocol"
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
 
 // quietTicks is the number of ticks without any change after which an instance is quiet: an election timeout of ten
 // heartbeats, with ten ticks each.
@@ -8,8 +12,9 @@ const quietTicks = 100
 
 // hostedQuiet notices that nothing happens.
 type hostedQuiet struct {
-	last  standing // at the last tick
-	ticks int      // since then nothing has changed
+	last  standing      // at the last tick
+	ticks int           // since then nothing has changed
+	heard time.Duration // when the last message, or another input, came
 }
 
 // standing is what changes if anything happens but heartbeats.
@@ -30,15 +35,19 @@ func (h *Hosted) standing() standing {
 // noteQuiet is called at a tick, after the status was published.
 func (h *Hosted) noteQuiet() {
 	if now := h.standing(); now != h.quiet.last {
-		h.quiet = hostedQuiet{last: now}
+		h.quiet.last, h.quiet.ticks = now, 0
 	} else {
 		h.quiet.ticks++
 	}
 }
 
 // Quiet reports whether an instance has nothing to do but heartbeats, and had nothing else for a while. Then it needs
-// fewer ticks. It ends in the turn in which something happens.
+// fewer ticks. It ends in the turn in which something happens, and when a member that follows has heard nothing for two
+// heartbeats: then it needs all ticks to notice in time that it has no leader.
 func (h *Hosted) Quiet() bool {
+	if h.status.Role != protocol.Leader && h.clock.Now()-h.quiet.heard > 2*h.cfg.Heartbeat {
+		return false
+	}
 	st := h.status
 	return h.quiet.ticks >= quietTicks && h.standing() == h.quiet.last && st.Leader != 0 && st.Last == st.Commit &&
 		len(h.reads.groups) == 0 && h.batchAt == 0 && h.retired.endsAt == 0 && st.Sealed == protocol.SealNone &&

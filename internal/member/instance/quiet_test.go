@@ -34,6 +34,12 @@ func TestAnInstanceIsQuietWhenNothingHappens(t *testing.T) {
 	rest()
 	require.True(t, h.Quiet())
 
+	a.now += 3 * h.cfg.Heartbeat
+	turn(Happened{})
+	require.False(t, h.Quiet(), "the leader is silent")
+	turn(Happened{Inputs: []protocol.Input{&protocol.Message{Type: membertest.MsgLog}}})
+	require.True(t, h.Quiet())
+
 	c.status.Leader = 0
 	turn(Happened{Tick: true})
 	require.False(t, h.Quiet(), "no leader is known")
