@@ -117,8 +117,11 @@ func (c *KVContestConfig) runOne(ctx context.Context, name string) (r *KVResult,
 		load.Protocol, load.Endpoints, load.Servers, load.API = name, servers.Endpoints, servers.PIDs, kind.API
 		load.Dir = c.Dir
 		load.RemoveKeys = false // they are removed with the cluster
-		r, err = RunKV(ctx, load)
-		return err
+		if r, err = RunKV(ctx, load); err != nil {
+			return err
+		}
+		r.MemoryMB, r.OwnMB = memoryOf(servers), ownMemoryOf(servers)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -167,6 +170,8 @@ func medianKVResult(runs []*KVResult) *KVResult {
 		}
 	}
 	m.Figures, m.ClientCPUMicrosOp = medianFigures(figures), median(client)
+	m.MemoryMB = medianEach(runs, func(r *KVResult) []float64 { return r.MemoryMB })
+	m.OwnMB = medianEach(runs, func(r *KVResult) []float64 { return r.OwnMB })
 	m.Rounds, m.ThroughputSpread = len(runs), spread(figures)
 	return &m
 }
@@ -184,6 +189,8 @@ func (c *KVContest) WriteText(w io.Writer) {
 	writeTable(w, "requests/s", figures, spreads, &c.Comparison)
 	for _, r := range c.Results {
 		fmt.Fprintf(w, "%s: the client itself used %s µs of CPU per request\n", r.Protocol, number(r.ClientCPUMicrosOp))
+		writeMemory(w, r.Protocol, r.MemoryMB)
+		fmt.Fprintf(w, "%s: of which not pages of files, at most: %s MiB\n", r.Protocol, measured(slices.Max(r.OwnMB)))
 		if r.History != nil {
 			fmt.Fprintf(w, "%s: %s\n", r.Protocol, r.History)
 		}

@@ -123,6 +123,14 @@ func memoryOf(servers *Servers) (mb []float64) {
 	return mb
 }
 
+// ownMemoryOf returns the resident memory of each server without pages of files, in MiB.
+func ownMemoryOf(servers *Servers) (mb []float64) {
+	for _, pid := range servers.PIDs {
+		mb = append(mb, float64(procField(procFile(pid, "status"), "RssAnon:"))/(1<<10))
+	}
+	return mb
+}
+
 // run runs the phases; each round begins with the next one. The history is last, because it needs a compaction.
 func (r *watchRun) run(ctx context.Context, round int) error {
 	phases := []func(context.Context) error{r.alone, r.watched, r.stalled}
