@@ -17,13 +17,15 @@ const (
 	LeadersSpread Leaders = "spread"
 	// LeadersBegin: they take turns when they begin. Later no leader of an instance is preferred.
 	LeadersBegin Leaders = "begin"
+	// LeadersAll: every member leads in every instance, as their core has many leaders.
+	LeadersAll Leaders = "all"
 )
 
 // Moves reports whether an instance returns to the preferred leader.
-func (l Leaders) Moves() bool { return l != LeadersBegin }
+func (l Leaders) Moves() bool { return l != LeadersBegin && l != LeadersAll }
 
 // Apart reports whether instances are to have different leaders, and stay with them when the first one moves.
-func (l Leaders) Apart() bool { return l == LeadersSpread || l == LeadersBegin }
+func (l Leaders) Apart() bool { return l == LeadersSpread || l == LeadersBegin || l == LeadersAll }
 
 // Turns are the voters in the order in which they take turns to lead: by their ids, and if they have zones, the first
 // one of each zone before the second one of any. So the leaders of a few instances are in different zones.
@@ -46,7 +48,7 @@ func (c *Config) Turns() []MemberID {
 // first leads the first instance; 0: not known.
 func (l Leaders) Preferred(voters []MemberID, turn int, first MemberID) MemberID {
 	switch {
-	case len(voters) == 0:
+	case len(voters) == 0, l == LeadersAll:
 	case l.Apart():
 		return voters[turn%len(voters)]
 	case l == LeadersTogether && slices.Contains(voters, first):

@@ -40,6 +40,9 @@ type Settings struct {
 	// ElectionTimeout.
 	Leaders Leaders
 	Stagger time.Duration
+	// Merged: the instance's log is merged with those of others, in rounds. The order then leaves out skips, and a seal
+	// that does not count.
+	Merged bool
 
 	// MaxFrameBytes bounds the entries of one message, envelopes included; a message holds
 	// at least one entry. Default 1 MiB.
@@ -152,7 +155,7 @@ func (s *Settings) check() error {
 	case s.MaxClockDrift < 0 || s.MaxClockDrift >= s.ElectionTimeout:
 		return &SettingsError{Detail: fmt.Sprintf("MaxClockDrift %s is not below ElectionTimeout", s.MaxClockDrift)}
 	case s.Leaders != LeadersAny && s.Leaders != LeadersTogether && s.Leaders != LeadersSpread &&
-		s.Leaders != LeadersBegin:
+		s.Leaders != LeadersBegin && s.Leaders != LeadersAll:
 		return &SettingsError{Detail: fmt.Sprintf("unknown leaders %q", s.Leaders)}
 	case s.Stagger < 0 || s.Stagger > s.ElectionTimeout:
 		return &SettingsError{Detail: fmt.Sprintf("Stagger %s is not in 0…ElectionTimeout", s.Stagger)}

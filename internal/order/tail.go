@@ -2,6 +2,7 @@ package order
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/braidlog/braid/protocol"
 )
@@ -20,6 +21,8 @@ type Tail struct {
 	// fills[i] is what is filled up to entry committed+1+i; rounds never fall.
 	fills queue[fill]
 	want  Slot // never falls
+	// ahead are entries after the end, ascending, that may come into the log and then fill a slot.
+	ahead []protocol.Index
 }
 
 // fill is the rounds that a log fills up to one of its entries.
@@ -43,6 +46,33 @@ func NewTail(instance protocol.InstanceID, base *protocol.Base, alone bool) *Tai
 func (t *Tail) Reset(base *protocol.Base) {
 	t.committed, t.start = base.Index, fill{rounds: base.Round, alone: t.alone && base.Round == 0}
 	t.fills.cut(0)
+	t.passed(base.Index)
+}
+
+// Ahead records that an entry after the end may come into the log, where a log has only what is decided. The slot that
+// it would fill is wanted as if it had come: at most as many slots are before it as such entries are known. Entries that
+// never come only make others skip further than they must.
+func (t *Tail) Ahead(e *protocol.Entry) {
+	if e.Index <= t.End() || e.Kind == protocol.EntrySkip || e.Kind == protocol.EntryNoop {
+		return
+	}
+	at, known := slices.BinarySearch(t.ahead, e.Index)
+	if known {
+		return
+	}
+	t.ahead = slices.Insert(t.ahead, at, e.Index)
+	t.wanted(Slot{t.Round() + protocol.Round(len(t.ahead)), t.instance})
+}
+
+// passed forgets entries that are not ahead any more.
+func (t *Tail) passed(end protocol.Index) {
+	n := 0
+	for n < len(t.ahead) && t.ahead[n] <= end {
+		n++
+	}
+	if n > 0 {
+		t.ahead = slices.Delete(t.ahead, 0, n)
+	}
 }
 
 // Append records an appended entry. It replaces everything from its index on.
@@ -52,6 +82,7 @@ func (t *Tail) Append(e *protocol.Entry) {
 			t.End(), t.committed))
 	}
 	t.fills.cut(int(e.Index - t.committed - 1))
+	t.passed(e.Index)
 	f := t.last()
 	if f.alone {
 		t.fills.push(t.after(f, e))
@@ -127,8 +158,8 @@ func (t *Tail) CommittedRound() protocol.Round { return t.start.rounds }
 // consumed. Skips want no slot: otherwise instances would make each other skip forever.
 func (t *Tail) Want() Slot { return t.want }
 
-// Busy reports whether the log has a batch that is not known to be committed.
-func (t *Tail) Busy() bool { return t.last().batch > t.committed }
+// Busy reports whether the log has a batch that is not known to be committed, or may get one.
+func (t *Tail) Busy() bool { return t.last().batch > t.committed || len(t.ahead) > 0 }
 
 // Skipping reports whether the log has a skip that is not known to be committed.
 func (t *Tail) Skipping() bool { return t.last().skip > t.committed }
@@ -142,6 +173,9 @@ func (t *Tail) Check() error {
 			return fmt.Errorf("order: instance %d: %d rounds filled after %d", t.instance, f.rounds, last.rounds)
 		}
 		last = f
+	}
+	if !slices.IsSorted(t.ahead) || len(t.ahead) > 0 && t.ahead[0] <= t.End() {
+		return fmt.Errorf("order: instance %d: entries ahead of %d: %v", t.instance, t.End(), t.ahead)
 	}
 	return nil
 }

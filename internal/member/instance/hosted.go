@@ -381,7 +381,7 @@ func WakeTakers(s Siblings, keyed bool, home protocol.InstanceID, large bool, wa
 // note publishes how much work of this member's the instance has.
 func (h *Hosted) note() {
 	leader, _ := h.inst.Leader()
-	load := Load{Leads: h.inst.Role() == protocol.Leader, Led: leader != 0, Pending: h.inst.Pending()}
+	load := Load{Leads: h.inst.proposes(), Led: leader != 0, Pending: h.inst.Pending()}
 	if tail := h.inst.Tail(); tail != nil {
 		load.Round = tail.Round()
 	}

@@ -32,6 +32,9 @@ type InstanceConfig struct {
 	// be. Alone: the global log began with one instance, without rounds. nil: its log is the global log forever.
 	Merged *protocol.Recovered
 	Alone  bool
+	// Decided: the log has decided entries only. They may be committed before they are written, and several members may
+	// propose: see protocol.Judged.
+	Decided bool
 	// Backlog is how many entries may be committed and not applied before the instance takes no
 	// more in, see [Backlog]. 0: any number.
 	Backlog int
@@ -81,7 +84,10 @@ type Instance struct {
 	// were proposed here.
 	batchAt time.Duration
 	skips   uint64
-	stored  func() protocol.Index // the core's Durable
+	// skipTo is up to which round this member proposed to skip last, at skippedAt. It may not be in the log yet.
+	skipTo    protocol.Round
+	skippedAt time.Duration
+	stored    func() protocol.Index // the core's Durable
 	// behindAt is since when other instances have waited for this one, which another member leads,
 	// as far as is known. 0: they do not wait.
 	behindAt time.Duration
@@ -249,8 +255,14 @@ func (in *Instance) Rounds(now time.Duration) InstanceRounds {
 	}
 	return InstanceRounds{
 		Instance: in.cfg.Instance, Want: in.tail.Want(), Round: in.tail.Round(), Told: in.told,
-		Able: in.role == protocol.Leader && !in.tail.Skipping(), Idle: in.idle(now),
+		Able: in.role == protocol.Leader && !in.skipping(now), Idle: in.idle(now),
 	}
+}
+
+// skipping reports whether a skip is under way. One that is not in the log after a while is lost.
+func (in *Instance) skipping(now time.Duration) bool {
+	return in.tail.Skipping() ||
+		in.cfg.Decided && in.skipTo > in.tail.Round() && now-in.skippedAt < in.cfg.RetryAfter
 }
 
 // idleAfter is for how long an instance has no batch before it skips ahead. An instance that takes
@@ -260,6 +272,14 @@ const idleAfter = 5 * time.Millisecond
 
 func (in *Instance) idle(now time.Duration) bool {
 	return !in.tail.Busy() && (in.batchAt == 0 || now-in.batchAt >= idleAfter)
+}
+
+// proposes reports whether this member's batches are proposed by itself.
+func (in *Instance) proposes() bool {
+	if in.cfg.Decided && len(in.routes) > 0 {
+		return in.routes[0].To == in.cfg.Self
+	}
+	return in.role == protocol.Leader
 }
 
 // noteWanted notes which slot another instance wants, as another member knows it.
@@ -273,7 +293,13 @@ func (in *Instance) noteWanted(want order.Slot) {
 // or soon would. want is the furthest slot that any other instance wants. There is at most one
 // skip that is not committed. The next skip brings what is wanted meanwhile.
 func (in *Instance) SkipRounds(now time.Duration, want order.Slot, out *Outbox) {
-	if in.tail == nil || in.role != protocol.Leader || in.tail.Skipping() {
+	if in.tail != nil && in.role == protocol.Leader {
+		in.skip(now, want, out)
+	}
+}
+
+func (in *Instance) skip(now time.Duration, want order.Slot, out *Outbox) {
+	if in.skipping(now) {
 		return
 	}
 	if want.Compare(in.told) < 0 {
@@ -284,6 +310,7 @@ func (in *Instance) SkipRounds(now time.Duration, want order.Slot, out *Outbox) 
 		return
 	}
 	in.skips++
+	in.skipTo, in.skippedAt = to, now
 	in.stepCore(now, protocol.Propose{Entries: []protocol.Entry{protocol.NewSkip(to)}})
 	in.collect(now, out)
 }
@@ -293,8 +320,8 @@ func (in *Instance) Skips() uint64 { return in.skips }
 
 // Remind tells the instance's leader, on another member, that other instances have waited for it
 // for some time. want is the furthest slot that any of them wants. Usually that leader knows by
-// itself, because it follows the others too. It does not if just that link is broken. Remind is
-// called once in a heartbeat.
+// itself, because it follows the others too. It does not if just that link is broken. Where several members propose,
+// one that does skips itself. Remind is called once in a heartbeat.
 func (in *Instance) Remind(now, timeout time.Duration, want order.Slot, out *Outbox) {
 	if in.tail == nil || in.role == protocol.Leader || in.leader == 0 || in.leader == in.cfg.Self {
 		in.behindAt = 0
@@ -311,6 +338,10 @@ func (in *Instance) Remind(now, timeout time.Duration, want order.Slot, out *Out
 		return
 	}
 	in.behindAt = now
+	if in.cfg.Decided && in.proposes() {
+		in.skip(now, want, out)
+		return
+	}
 	out.Send = append(out.Send, &protocol.Message{
 		Type: protocol.MsgTail, Instance: in.cfg.Instance, From: in.cfg.Self, To: in.leader, Term: in.term,
 		Part: protocol.Wanted(want),
@@ -495,7 +526,7 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 			commits = commits[1:] // the snapshot stands for it
 		}
 	}
-	in.committed(commits, out)
+	in.committed(now, commits, out)
 	if in.cfg.Mutant == member.MutantHasty {
 		in.hasten(out)
 	}
@@ -548,6 +579,11 @@ func (in *Instance) hasten(out *Outbox) {
 func (in *Instance) follow(now time.Duration, r *protocol.Record) {
 	switch {
 	case in.tail == nil:
+	case in.cfg.Decided && r.Kind == protocol.RecordCell:
+		in.tail.Ahead(&r.Entry)
+		in.noteBatch(now, &r.Entry)
+	case in.cfg.Decided && r.Kind == protocol.RecordEntry:
+		in.decided(now, &r.Entry)
 	case r.Kind == protocol.RecordEntry:
 		in.tail.Append(&r.Entry)
 		if r.Entry.Kind.Commands() && in.role == protocol.Leader {
@@ -555,6 +591,21 @@ func (in *Instance) follow(now time.Duration, r *protocol.Record) {
 		}
 	case r.Kind == protocol.RecordBase:
 		in.tail.Reset(r.Base)
+	}
+}
+
+// decided adds a decided entry to the tail, if that does not have it. It comes when it is committed or when it is
+// written, whichever is first.
+func (in *Instance) decided(now time.Duration, e *protocol.Entry) {
+	if e.Index > in.tail.End() {
+		in.tail.Append(e)
+		in.noteBatch(now, e)
+	}
+}
+
+func (in *Instance) noteBatch(now time.Duration, e *protocol.Entry) {
+	if e.Kind.Commands() {
+		in.batchAt = now
 	}
 }
 
@@ -583,7 +634,7 @@ func (in *Instance) replaced(m *protocol.Message, later []heldMessage) bool {
 func (in *Instance) observe() {
 	st := in.core.Status()
 	in.leader, in.term, in.role, in.routes = st.Leader, st.Term, st.Role, st.Routes
-	if in.tail != nil {
+	if in.tail != nil && !in.cfg.Decided {
 		in.tail.Cut(st.Last)
 	}
 }
@@ -614,8 +665,13 @@ func bySeq(b *intake.Batch, seq uint64) int {
 	return 0
 }
 
-func (in *Instance) committed(entries []protocol.Entry, out *Outbox) {
+func (in *Instance) committed(now time.Duration, entries []protocol.Entry, out *Outbox) {
 	if n := len(entries); n > 0 && in.tail != nil {
+		for i := range entries {
+			if in.cfg.Decided {
+				in.decided(now, &entries[i])
+			}
+		}
 		in.tail.Committed(entries[n-1].Index)
 	}
 	in.backlog.noteCommitted(entries)
@@ -831,7 +887,10 @@ func (in *Instance) Check() error {
 	if in.tail != nil {
 		// Where bodies are coded, a new leader forgets entries that no one can make whole. The tail learns of that only
 		// with the next entry in the log, and nothing is proposed before it.
-		if st := in.core.Status(); in.tail.End() < st.Last || in.tail.End() > st.Last && st.Placement == "copy" {
+		if st := in.core.Status(); in.cfg.Decided && in.tail.End() < st.Commit {
+			return fmt.Errorf("instance %d: the log is committed up to %d, its tail ends at %d", in.cfg.Instance, st.Commit,
+				in.tail.End())
+		} else if !in.cfg.Decided && (in.tail.End() < st.Last || in.tail.End() > st.Last && st.Placement == "copy") {
 			return fmt.Errorf("instance %d: the log ends at %d, its tail at %d", in.cfg.Instance, st.Last, in.tail.End())
 		}
 		if err := in.tail.Check(); err != nil {

@@ -34,11 +34,13 @@ func (s *ISS) advanceHistory(e *protocol.Entry, replaced bool) {
 	if replaced && s.unsettled == 0 {
 		s.unsettled = e.Index
 	}
-	if isNil(e) {
+	if !isNil(e) {
+		s.top = max(s.top, e.Index)
+	}
+	if isNil(e) || s.leftOut(e) {
 		s.history.Pass(e.Index)
 		return
 	}
-	s.top = max(s.top, e.Index)
 	s.history.Apply(e)
 }
 

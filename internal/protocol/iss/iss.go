@@ -51,6 +51,7 @@ type ISS struct {
 	catchUp   catchUp
 	proposals proposals
 	seal      sealing
+	woven     woven
 
 	// leaving is until when this member steps down in each segment that it leads, because it is about to stop.
 	leaving time.Duration
@@ -103,6 +104,7 @@ func New(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*I
 		epochState: epochState{top: rec.Base.Index}, members: members{self: cfg.Self},
 		catchUp: catchUp{streaming: map[protocol.MemberID]bool{}},
 	}
+	s.woven.follows = rec.Follows
 	if s.history, err = historyAt(set, &rec.Base); err != nil {
 		return nil, err
 	}
@@ -199,10 +201,12 @@ func (s *ISS) handle(in protocol.Input) {
 		transfer(s, in)
 	case protocol.Stopping:
 		s.leaving = s.now + 4*s.cfg.Heartbeat
+	case protocol.Retain:
+		s.retain(in.Members)
 	case protocol.Bodies: // they account for all entries but perhaps a configuration at the end
 		s.bodies = slots.BodiesOf(in)
 	}
-	// Instances of a merged log have inputs of their own. There are none here.
+	// Other inputs of instances of a merged log are about one leader.
 }
 
 // tick adds fresh randomness to the generator.

@@ -62,7 +62,7 @@ func (s *ISS) updateMembers() {
 	}
 	for _, o := range s.others {
 		switch {
-		case slices.Contains(all, o.id):
+		case slices.Contains(all, o.id), slices.Contains(s.woven.retained, o.id):
 			o.leaving = 0
 		case o.leaving == 0:
 			o.leaving = s.now + 2*s.cfg.ElectionTimeout

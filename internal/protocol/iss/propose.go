@@ -67,7 +67,7 @@ func (s *ISS) forward(entries []protocol.Entry) {
 }
 
 func onPropose(s *ISS, m *protocol.Message) {
-	s.enqueue(m.Entries, func(id protocol.ProposalID, reason protocol.Reason) {
+	s.enqueue(s.takeTargets(m.Entries), func(id protocol.ProposalID, reason protocol.Reason) {
 		s.send(m.From, MsgProposeRefused, Part{ID: id, Reason: reason})
 	})
 }
@@ -124,8 +124,11 @@ func (s *ISS) fill(b *broadcast) {
 	if s.proposals.change != nil && b.hasFreeSlot() {
 		s.proposeConfig(b)
 	}
-	if s.seal.wanted != nil && b.hasFreeSlot() {
+	if s.seal.wanted != nil && s.hasInnerSlot(b) {
 		s.proposeSeal(b)
+	}
+	if s.woven.skip > 0 && s.hasInnerSlot(b) {
+		s.proposeSkip(b)
 	}
 	for len(s.proposals.queue) > 0 && b.hasFreeSlot() {
 		e, rest := slots.Pop(s.proposals.queue)
@@ -171,6 +174,10 @@ func (s *ISS) forwardQueue() {
 // proposeChange accepts a change. A new voter joins as a learner first: it votes when it has everything that was
 // decided before (R4). A member that knows nothing could not even learn that it has to vote.
 func (s *ISS) proposeChange(in protocol.ProposeChange) {
+	if in.Target != nil {
+		s.follow(in)
+		return
+	}
 	in.Changes = s.conf.Joins(in.Changes)
 	role := protocol.Follower
 	if s.leads() == s.cfg.Self {
@@ -222,11 +229,15 @@ func (t *epochState) undecidedConfig(last protocol.Index) *protocol.Config {
 func (s *ISS) proposeConfig(b *broadcast) {
 	in := s.proposals.change
 	s.proposals.change = nil
-	_, reason := s.changed(in.Changes)
-	e := protocol.Entry{}
+	e, reason := protocol.Entry{}, protocol.ReasonNone
+	if in.Target == nil {
+		_, reason = s.changed(in.Changes)
+	}
 	switch {
 	case s.leads() != s.cfg.Self:
 		reason = protocol.ReasonNoLeader
+	case in.Target != nil:
+		e, reason = s.followed(in)
 	case reason == protocol.ReasonNone:
 		e, reason = slots.NextConfig(&s.conf, in, s.quorums, s.knownOthers(), &s.bodies)
 	}
@@ -326,7 +337,7 @@ func (s *ISS) holdsAll(id protocol.MemberID) bool {
 
 // promote makes a joining member a voter once it is caught up.
 func (s *ISS) promote() {
-	if s.leads() != s.cfg.Self || s.changing() || s.sealProposed() {
+	if s.leads() != s.cfg.Self || s.changing() || s.sealProposed() || s.woven.follows {
 		return
 	}
 	if in, ok := slots.Joiner(&s.conf, s.caughtUp); ok {

@@ -74,6 +74,7 @@ func (s *ISS) propose(in *protocol.Propose) {
 	if in.Under != nil {
 		under = *in.Under
 	}
+	in.Entries = s.takeSkips(in.Entries)
 	switch n := slices.IndexFunc(in.Entries, func(e protocol.Entry) bool { return e.Kind == protocol.EntrySeal }); {
 	case n >= 0 && s.sealable(under) && !s.sealProposed() && in.Entries[n].CheckProposal() == nil:
 		s.seal.wanted, s.seal.under = &in.Entries[n], under

@@ -1,0 +1,182 @@
+package iss
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/protocol/slots"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// What an instance has to do with others, with which its log is merged (docs/internals/iss.md, Cores). The order of the
+// merged log leaves out skips of rounds, and a seal that does not count. So these have no value for the history, as ⊥,
+// and are in no leader's last slot, from which suspicion follows.
+
+// woven is an instance's part in a merged log.
+type woven struct {
+	// follows: the members change in another instance, whose membership this one takes over.
+	follows bool
+	// skip is the round up to which this member is to skip; 0: none.
+	skip protocol.Round
+	// retained are the members that other instances have, ascending.
+	retained []protocol.MemberID
+}
+
+// leftOut reports whether the order leaves out an entry, so that nothing may follow from it.
+func (s *ISS) leftOut(e *protocol.Entry) bool {
+	return e.Kind == protocol.EntrySkip || e.Kind == protocol.EntrySeal && s.cfg.Merged
+}
+
+// takeSkips notes the rounds that this member is to skip, and returns the other entries. A skip is absolute, so one
+// skip to the furthest round is enough.
+func (s *ISS) takeSkips(entries []protocol.Entry) []protocol.Entry {
+	if !slices.ContainsFunc(entries, func(e protocol.Entry) bool { return e.Kind == protocol.EntrySkip }) {
+		return entries
+	}
+	var rest []protocol.Entry
+	for i := range entries {
+		if e := &entries[i]; e.Kind != protocol.EntrySkip {
+			rest = append(rest, *e)
+		} else if s.own != nil && !s.waits() && !s.removed() {
+			s.woven.skip = max(s.woven.skip, e.Round())
+		}
+	}
+	return rest
+}
+
+// hasInnerSlot reports whether there is a free slot for an entry that the order may leave out. If only the last one of
+// the segment is free, it gets an empty value, and the entry waits for the next epoch.
+func (s *ISS) hasInnerSlot(b *broadcast) bool {
+	switch {
+	case !b.hasFreeSlot():
+		return false
+	case !s.cfg.Merged || b.seg.After(b.prop.End) < b.seg.Last:
+		return true
+	}
+	b.propose(protocol.NewEmpty(s.cfg.Self))
+	return false
+}
+
+// proposeSkip proposes the skip that waits.
+func (s *ISS) proposeSkip(b *broadcast) {
+	b.propose(protocol.NewSkip(s.woven.skip))
+	s.woven.skip = 0
+}
+
+// retain keeps members that other instances have: they are sent how the epochs end, so that they can apply what the
+// merged log has until they leave all instances.
+func (s *ISS) retain(members []protocol.MemberID) {
+	s.woven.retained = members
+	s.updateMembers()
+}
+
+// follow changes to the membership of the first instance. A member that is not the one that proposes changes tells
+// that one: it may have been left out there, and does not know it.
+func (s *ISS) follow(in protocol.ProposeChange) {
+	reason := protocol.ReasonNone
+	switch {
+	case s.closed() || s.sealProposed():
+		reason = protocol.ReasonSealing
+	case s.removed():
+		reason = protocol.ReasonRemoved
+	case s.leads() == 0:
+		reason = protocol.ReasonNoLeader
+	case s.leads() != s.cfg.Self:
+		s.send(s.leads(), MsgPropose, Part{}).Entries = []protocol.Entry{targetEntry(&in)}
+		return
+	case s.changing():
+		reason = protocol.ReasonChangePending
+	default:
+		_, reason = s.followed(&in)
+	}
+	if reason != protocol.ReasonNone {
+		s.refuse(in.Context, reason)
+		return
+	}
+	s.proposals.change = &in
+}
+
+// targetEntry is the membership to change to, for another member.
+func targetEntry(in *protocol.ProposeChange) protocol.Entry {
+	e := protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(*in.Target)}
+	e.SealPayload()
+	e.Seal(0, 0, make([]byte, protocol.HeadSize))
+	return e
+}
+
+// takeTargets follows the memberships that other members sent, and returns the other entries. Whether only names and
+// addresses of a membership are newer cannot be seen, so these come from this member alone.
+func (s *ISS) takeTargets(entries []protocol.Entry) []protocol.Entry {
+	if !slices.ContainsFunc(entries, func(e protocol.Entry) bool { return e.Kind == protocol.EntryConfig }) {
+		return entries
+	}
+	var rest []protocol.Entry
+	for i := range entries {
+		e := &entries[i]
+		if e.Kind != protocol.EntryConfig {
+			rest = append(rest, *e)
+			continue
+		}
+		target, err := protocol.DecodeConfig(e.Payload)
+		next, ok := s.conf.Follow(&target)
+		if err == nil && ok && s.leads() == s.cfg.Self && (!next.Profile.Equal(&s.conf.Profile) ||
+			next.Slots != s.conf.Slots || !slices.Equal(next.Removed, s.conf.Removed) ||
+			!slices.Equal(next.Voters(), s.conf.Voters())) {
+			s.follow(protocol.ProposeChange{ID: e.ID, Target: &target})
+		}
+	}
+	return rest
+}
+
+// followed is the entry by which this instance comes nearer to a membership that the cluster has already, or the reason
+// why not now. It is not refused for want of a quorum: the cluster decides with those voters in any case. It waits for
+// voters that are catching up, and for bodies, whose deciders change by one at a time.
+func (s *ISS) followed(in *protocol.ProposeChange) (e protocol.Entry, reason protocol.Reason) {
+	next, ok := s.conf.Follow(in.Target)
+	if !ok || next.SameMembers(&s.conf) {
+		return e, protocol.ReasonInvalidChange
+	}
+	if reason = s.tuning.Refuses(&s.cfg, &s.conf.Profile, &next.Profile); reason != protocol.ReasonNone {
+		return e, reason
+	}
+	bodies := s.bodies.Any || s.bodiesAfter(s.log.Last())
+	if bodies && !carries(s.quorums, &s.conf, &next) {
+		if next, reason = s.conf.Changed(protocol.Changes(&s.conf, in.Target)[:1]); reason != protocol.ReasonNone {
+			return e, reason
+		}
+		if !carries(s.quorums, &s.conf, &next) {
+			return e, protocol.ReasonBodies
+		}
+	}
+	if s.awaits(&next) {
+		return e, protocol.ReasonUnsafeChange
+	}
+	if bodies && !slots.SameQuorums(s.quorums, &s.conf, &next) {
+		if reason = s.bodies.Kept(s.quorums.Elects(quorum.Of(&next)), s.holdsAll); reason != protocol.ReasonNone {
+			return e, reason
+		}
+	}
+	e = protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(next)}
+	e.SealPayload()
+	return e, protocol.ReasonNone
+}
+
+// awaits reports whether a voter of the next membership is catching up here, or may begin to: it is not known yet, or
+// for less than an election timeout. One that is not known becomes a learner first.
+func (s *ISS) awaits(next *protocol.Config) bool {
+	for i := range next.Members {
+		m := &next.Members[i]
+		if m.Learner || s.conf.Voter(m.ID) {
+			continue
+		}
+		o := s.other(m.ID)
+		switch {
+		case m.ID == s.cfg.Self:
+		case s.conf.Find(m.ID) == nil || o == nil:
+			m.Learner, m.Joining = true, true
+		case s.active(o) && !s.caughtUp(m.ID), !s.active(o) && s.now < o.heard+s.cfg.ElectionTimeout:
+			return true
+		}
+	}
+	return false
+}
