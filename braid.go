@@ -245,7 +245,8 @@ func (c *config) program(p *protocol.Profile) (*replica.Program, error) {
 			return c.core(&now, id, s, rec)
 		},
 		Codec: now.Core.Codec, Proposing: proposing(&now), Accepted: now.Core.Cells.Accepted(),
-		Derive: now.Core.Deriving(now.Own()), Grows: now.Grows(),
+		Derive: now.Core.Deriving(now.Own()), Grows: now.Grows(), Merges: now.Grows() || now.Order == order.KindNiagara,
+		Decided: now.Core.Judged.DecidedOnly,
 		Profile: protocol.Profile{Version: p.Version, Core: p.Core, Values: now.Values},
 	}, nil
 }
@@ -258,7 +259,7 @@ func (c *config) core(
 		Self: c.Self, Instance: instance, Session: session,
 		MaxFrameBytes: c.Experiment.MaxFrameBytes, PipelineDepth: c.Experiment.PipelineDepth,
 		NoPipeline: c.Experiment.NoPipeline, NoParallelAppend: c.Experiment.NoParallelAppend,
-		CacheBytes: logCache(defaultCache(), now.Instances()),
+		CacheBytes: logCache(defaultCache(), now.Instances()), Merged: now.Order == order.KindNiagara,
 	}
 	common.Apply(&s, now.Core.Settings, now.Values)
 	if c.Experiment.NoBatching {

@@ -81,8 +81,13 @@ type MultiPaxos struct {
 // ISS has many leaders at a time. Each proposes in slots of its own
 // (https://github.com/braidlog/braid/blob/main/docs/using/iss.md).
 type ISS struct {
-	Quorums string `setting:"quorums"` // as in MultiPaxos
-	Relays  int    `setting:"relays"`  // as in MultiPaxos
+	// Instances is the number of instances of ISS, 1…[MaxInstances], whose logs are merged into one; 0: 1. Each has an
+	// event loop and connections of its own, and all members lead in each. It must be the same on all first members. A
+	// member that joins later is told the number by the others, and a member that has data finds it there. Only
+	// [Node.Switch] changes it.
+	Instances int    `setting:"instances"`
+	Quorums   string `setting:"quorums"` // as in MultiPaxos
+	Relays    int    `setting:"relays"`  // as in MultiPaxos
 	// Epochs says how the log is cut into epochs, and which members lead in them. It must be the same on all members,
 	// and never changes: a directory that was created with other epochs is not opened.
 	Epochs EpochSettings `setting:"epochs"`
@@ -196,7 +201,7 @@ const (
 	LeadersSpread = string(protocol.LeadersSpread)
 )
 
-// MaxInstances bounds Niagara.Instances.
+// MaxInstances bounds Niagara.Instances and ISS.Instances.
 const MaxInstances = protocol.MaxInstances
 
 // chosen returns the protocol's name and what is set.

@@ -73,7 +73,7 @@ func asideText(aside string) string {
 
 // protocolOf describes the protocol in words.
 func protocolOf(m *launch.Manifest) string {
-	if l := (settings.Log{Protocol: m.Protocol}); !l.Merges() {
+	if l := (settings.Log{Protocol: m.Protocol}); !l.Merges() && m.Instances < 2 {
 		return m.Protocol
 	}
 	return fmt.Sprintf("%s with %d instances at first", m.Protocol, m.Instances)

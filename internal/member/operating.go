@@ -13,7 +13,8 @@ type OperationConfig struct {
 	Heartbeat, Election time.Duration
 	GiveUp              time.Duration
 	Leaders             protocol.Leaders
-	// Grows reports whether others can join the one instance of a log under a profile; nil: they cannot.
+	// Grows reports whether the number of instances of a log under a profile can change; nil: it cannot, unless the log
+	// is merged.
 	Grows  func(*protocol.Profile) bool
 	Mutant mutant.Name // operation-unconfirmed, drain-to-drained
 }

@@ -49,7 +49,7 @@ func TestAProfileOfAnotherProgram(t *testing.T) {
 		{Core: "later", Values: c.Profile()},
 		{Values: setting.MustParse("later=1").Over(c.Profile())},
 		{Core: "iss", Values: setting.MustParse("lanes=true").Over(c.Profile())},
-		{Core: "iss", Values: common.Order.Set(c.Profile(), "niagara")},
+		{Core: "multi-paxos", Values: common.Order.Set(c.Profile(), "niagara")},
 		{Core: "raft", Values: common.Order.Set(c.Profile(), "keyed")},
 	} {
 		p.Version = 7

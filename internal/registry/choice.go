@@ -37,9 +37,15 @@ func (c *Choice) Instances() int {
 	return common.Instances.In(c.Values)
 }
 
-// Grows reports whether other instances can join the one with which a log began. It is the same for all protocols that
-// are profiles of one core.
-func (c *Choice) Grows() bool { return slices.Contains(c.whole().Orders, order.KindNiagara) }
+// Grows reports whether other instances can join the one with which a log began, or leave. It is the same for all
+// protocols that are profiles of one core. Where many members lead they cannot: a core that keeps bodies at their
+// deciders would have to carry those of an instance that is retired to later members.
+func (c *Choice) Grows() bool {
+	return slices.Contains(c.whole().Orders, order.KindNiagara) && !c.Core.Judged.ManyLead
+}
+
+// keeps reports whether a log that may be merged keeps its number of instances until it is sealed.
+func (c *Choice) keeps() bool { return Merged(c.Core) && !c.Grows() }
 
 // As is the choice for a log with a profile that began under a recorded name of c's core, in an order, and if merged
 // with this many instances. The settings that the profile has are not used.
@@ -117,7 +123,7 @@ func (p *Protocol) Choose(v setting.Values, members int) (c Choice, err error) {
 	if own, err = p.Complete(own); err != nil {
 		return c, err
 	}
-	if c.Order, err = p.Order(order.Kind(common.Order.In(shared))); err != nil {
+	if c.Order, err = p.Order(p.ordered(shared)); err != nil {
 		return c, err
 	}
 	if c.Placement, err = p.Placement(common.Placement.In(shared)); err != nil {
@@ -158,6 +164,8 @@ func (c *Choice) instances(v setting.Values, members int) (setting.Values, error
 		return v, nil
 	case c.Moves() && leaders != "" && leaders != protocol.LeadersBegin:
 		return refuse(common.Leaders, "with protocol %s they move to the members that use them", c.Name)
+	case leaders != "" && !slices.Contains(c.Leaders, leaders) && c.Core.Judged.ManyLead:
+		return refuse(common.Leaders, "with protocol %s every member leads", c.Name)
 	case leaders != "" && !slices.Contains(c.Leaders, leaders):
 		return refuse(common.Leaders, "it is %s or %s", protocol.LeadersTogether, protocol.LeadersSpread)
 	}

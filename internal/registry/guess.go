@@ -47,10 +47,10 @@ func (g *Guess) Snapshot(section string) {
 	g.left = slices.DeleteFunc(g.left, func(c protocol.Former) bool { return c.Section != section })
 }
 
-// Cores returns the names of the cores that are left and run in an order.
+// Cores returns the names of the cores that are left and ran in an order when directories did not tell their cores.
 func (g *Guess) Cores(o order.Kind) (names []string) {
 	for _, c := range g.left {
-		if !slices.ContainsFunc(list, func(p *Protocol) bool { return p.Told() == c.Name && slices.Contains(p.Orders, o) }) {
+		if !slices.ContainsFunc(list, func(p *Protocol) bool { return p.Told() == c.Name && p.ran(o) }) {
 			continue
 		}
 		if g.begins && g.commands && c.Begins != 0 && !slices.Contains(g.kinds, c.Begins) {
@@ -67,4 +67,9 @@ func (g *Guess) Core(name string) string {
 		return c.Name
 	}
 	return name
+}
+
+// ran reports whether the protocol ran in an order when directories did not tell their cores.
+func (p *Protocol) ran(o order.Kind) bool {
+	return slices.Contains(p.Orders, o) && (o == p.Orders[0] || !p.Core.Judged.ManyLead)
 }

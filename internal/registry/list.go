@@ -21,6 +21,7 @@ var (
 	anywhere = []protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread}
 	apart    = []protocol.Leaders{protocol.LeadersSpread, protocol.LeadersTogether}
 	moving   = []protocol.Leaders{protocol.LeadersBegin}
+	all      = []protocol.Leaders{protocol.LeadersAll}
 )
 
 // Default is the name of the protocol of a new log if none is named.
@@ -73,8 +74,9 @@ var list = []*Protocol{
 	},
 	{
 		Name: "iss", Does: "every member leads, each in slots of its own", Core: &iss.Info,
-		Orders:     []order.Kind{order.KindSingle},
+		Orders:     []order.Kind{order.KindSingle, order.KindNiagara},
 		Placements: []protocol.Placement{protocol.PlacementCopy},
+		Leaders:    all,
 	},
 	{
 		Name: "epaxos", Does: "every member proposes, and only commands of a key are in order", Core: &epaxos.Info,

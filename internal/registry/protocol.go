@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/setting"
 )
@@ -78,6 +79,17 @@ func names(keep func(*Protocol) bool) (names []string) {
 // Serves reports whether the protocol serves etcd's API.
 func (p *Protocol) Serves() bool { return p.OnlyFor == "" }
 
+// ordered is the order that settings wish for; "": the protocol's own. Several instances of a protocol that has no
+// other name for them are merged.
+func (p *Protocol) ordered(v setting.Values) order.Kind {
+	wish := order.Kind(common.Order.In(v))
+	if wish == "" && common.Instances.In(v) > 1 && slices.Contains(p.Orders, order.KindNiagara) &&
+		p.Canonical(order.KindNiagara, p.Placements[0], p.Own) == p {
+		return order.KindNiagara
+	}
+	return wish
+}
+
 // Order returns the order that is wished for, or with "" the protocol's own. An order in which the
 // protocol does not run is a [*ChoiceError].
 func (p *Protocol) Order(wish order.Kind) (order.Kind, error) {
@@ -107,7 +119,7 @@ func choose[T ~string](p *Protocol, what string, wish T, may []T) (T, error) {
 // Merges reports whether the protocol's own order makes one log of several instances.
 func (p *Protocol) Merges() bool { return p.Orders[0] == order.KindNiagara }
 
-// Grows reports whether a log of the protocol can be merged from several instances.
+// Grows reports whether a log of the protocol can be merged from another number of instances later.
 func (p *Protocol) Grows() bool {
 	c := Choice{Protocol: p, Order: p.Orders[0], Placement: p.Placements[0]}
 	return c.Grows()
@@ -122,7 +134,7 @@ func (p *Protocol) Keyed(wish order.Kind) bool {
 
 // Moves reports whether an instance moves to the member that asks for its commands: then it is no fault that its leader
 // changes, and no member is preferred.
-func (p *Protocol) Moves() bool { return len(p.Leaders) > 0 && !p.Leaders[0].Moves() }
+func (p *Protocol) Moves() bool { return len(p.Leaders) > 0 && p.Leaders[0] == protocol.LeadersBegin }
 
 // Several reports whether there are several instances in the protocol's own order.
 func (p *Protocol) Several() bool { return p.Merges() || p.Keyed("") }

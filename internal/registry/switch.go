@@ -84,7 +84,7 @@ func (c *Choice) Switch(p *protocol.Profile, instances int, name string, set map
 	case wish.Order == order.KindNiagara && wish.Instances() == 1:
 		return Switching{}, &setting.Error{Name: common.Instances.Name, Text: "1",
 			Detail: "with one instance the protocol is " + wish.Under(wish.Values, 1).Name}
-	case wish.Core == now.Core && wish.sealed() == now.sealed():
+	case wish.Core == now.Core && wish.sealed() == now.sealed() && !now.resizes(&wish, instances):
 		return c.retune(p, instances, &wish)
 	}
 	if err := c.decodes(p, &wish); err != nil {
@@ -93,10 +93,13 @@ func (c *Choice) Switch(p *protocol.Profile, instances int, name string, set map
 	return c.seal(p, &wish)
 }
 
+// resizes reports whether a wish is a number of instances that a log of this many can only have behind a seal.
+func (c *Choice) resizes(wish *Choice, instances int) bool { return c.keeps() && wish.Instances() != instances }
+
 // wish is a protocol with given settings, and those that it keeps of c's.
 func (c *Choice) wish(to *Protocol, instances int, set map[string]string) (Choice, error) {
 	v := c.kept(to)
-	if to.Merges() && (c.Order == order.KindNiagara && instances > 1) {
+	if (to.Merges() || to.Core == c.Core && c.keeps()) && c.Order == order.KindNiagara && instances > 1 {
 		v = common.Instances.Set(v, instances)
 	}
 	rows := setting.Union(common.Settings, to.settings()).Rows
@@ -124,7 +127,7 @@ func (c *Choice) kept(to *Protocol) setting.Values {
 	if place != protocol.PlacementCode {
 		drop = append(drop, coded...)
 	}
-	if !to.Merges() || c.Order != order.KindNiagara {
+	if !to.Merges() || c.Order != order.KindNiagara || !slices.Contains(to.Leaders, common.Leaders.In(v)) {
 		drop = append(drop, common.Leaders)
 	}
 	for _, r := range drop {

@@ -46,7 +46,17 @@ func (c *Choice) rows() []setting.Any {
 }
 
 // fixed reports whether a running cluster keeps a setting.
-func (c *Choice) fixed(a *setting.About) bool { return !a.Change.Tunable() || c.Core.Judged.Fixed }
+func (c *Choice) fixed(a *setting.About) bool {
+	return !a.Change.Tunable() || c.Core.Judged.Fixed || c.keeps() && resized(a)
+}
+
+// resized reports whether a setting changes with the number of instances.
+func resized(a *setting.About) bool { return a.Name == common.Instances.Name || a.Name == common.Leaders.Name }
+
+// stays says why a log keeps its number of instances.
+func (c *Choice) stays() string {
+	return "protocol " + c.Name + " keeps the instances with which it began: only a switch to it changes them"
+}
 
 // Names are the settings that can be changed while the cluster runs.
 func (c *Choice) Names() (names []string) {
@@ -76,6 +86,9 @@ func (c *Choice) Tunables(v setting.Values) (all []Tunable) {
 			Waits: a.Change.Waits(), Fixed: c.fixed(&a)}
 		if c.Core.Judged.Fixed {
 			row.Waits = "it is fixed: protocol " + c.Name + " keeps the settings that it began with"
+		}
+		if row.Fixed && c.keeps() && resized(&a) {
+			row.Waits = c.stays()
 		}
 		all = append(all, row)
 	}
@@ -107,6 +120,9 @@ func (c *Choice) standard(v setting.Values) setting.Values {
 // default. With placement copy, settings that are for another placement and are not named return to their defaults.
 // The error is a [*setting.Error].
 func (c *Choice) Tune(base setting.Values, set map[string]string) (next setting.Values, instances int, err error) {
+	if text, given := set[common.Instances.Name]; given && c.keeps() {
+		return base, 0, &setting.Error{Name: common.Instances.Name, Text: text, Detail: c.stays()}
+	}
 	if next, err = c.with(base, set); err == nil {
 		next, err = c.fix(base, next)
 	}

@@ -18,13 +18,15 @@ type Program struct {
 	Accepted func(protocol.Cell) (protocol.Entry, bool)
 	// Derive makes what the core derives from its log.
 	Derive member.Derive
-	// Grows: the log can be merged from several instances that have the core.
-	Grows bool
+	// Merges: the log is merged from several instances that have the core, or can be. Grows: their number can change.
+	Merges, Grows bool
+	// Decided: the core's logs have decided entries only, see protocol.Judged.
+	Decided bool
 	// Profile is the one that all this follows from, with complete values.
 	Profile protocol.Profile
 }
 
-// grows reports whether a log under a profile can be merged from several instances.
+// grows reports whether a log under a profile can be merged from another number of instances.
 func (o *Options) grows(profile *protocol.Profile) bool {
 	p, err := o.Program(profile)
 	return err == nil && p.Grows

@@ -289,9 +289,9 @@ func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 	cfg := instance.InstanceConfig{
 		Self: r.opt.Self, Instance: log.Instance, Session: r.session, Depth: r.opt.Depth,
 		RetryAfter: t.Election, GiveUp: t.GiveUp, Backlog: instance.Backlog(r.apply.instances()),
-		Codec: program.Codec,
+		Codec: program.Codec, Decided: program.Decided,
 	}
-	if program.Grows {
+	if program.Merges {
 		cfg.Merged, cfg.Alone = log.Recovered, r.opt.Begin.BeginsAlone(log.Instance)
 	}
 	rec := log.Recovered

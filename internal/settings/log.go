@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/transport/netspec"
 	"github.com/braidlog/braid/protocol"
@@ -78,10 +79,11 @@ func (l *Log) Cuts() bool {
 	return place == PlacementCode || place == "" && p != nil && p.Placements[0] == protocol.PlacementCode
 }
 
-// Merges reports whether the protocol merges several instances into one log.
+// Merges reports whether several instances are merged into one log: the protocol's name says it, or once the settings
+// are complete their order.
 func (l *Log) Merges() bool {
 	p := l.protocol()
-	return p != nil && p.Merges()
+	return p != nil && (p.Merges() || order.Kind(common.Order.In(l.Values)) == order.KindNiagara)
 }
 
 // NamedProtocol is the name of the protocol, if one was given; "": a log that exists keeps its own.

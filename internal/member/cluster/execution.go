@@ -263,7 +263,7 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 		followed, in.Under = true, nil
 	}
 	switch {
-	case n < 1 || n > order.MaxInstances || !v.crossing() && !at.Merged() && !e.grows(&configs[0].Profile):
+	case n < 1 || n > order.MaxInstances || !v.crossing() && !e.grows(&configs[0].Profile, at.Merged()):
 		return e.refuse(protocol.ReasonInstances, first.Leader)
 	case grows && configs[0].Profile.Version == 0 && e.cfg.Mutant != member.MutantGrowUnproven:
 		return e.refuse(protocol.ReasonNoProfile, first.Leader) // an earlier version ignores the entry
@@ -277,7 +277,12 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 	return e.propose(v, in, followed && !(grows && e.ignored(v)))
 }
 
-func (e *Execution) grows(p *protocol.Profile) bool { return e.cfg.Grows != nil && e.cfg.Grows(p) }
+func (e *Execution) grows(p *protocol.Profile, merged bool) bool {
+	if e.cfg.Grows == nil {
+		return merged
+	}
+	return e.cfg.Grows(p)
+}
 
 // propose proposes an entry, again after an election timeout, until the operation is given up. If it may not be
 // proposed now, the operation waits: an earlier proposal of it may be in the log.
