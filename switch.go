@@ -127,8 +127,8 @@ func (n *Node) switchFrom(ctx context.Context, s *Switch) error {
 	switch {
 	case err != nil:
 		return err
-	case does.Seal != nil && active.Had(&does.Seal.Profile): // its answer was lost
-		return nil
+	case does.Seal != nil && active.Had(&does.Seal.Profile) && does.Resulted(active.Version, len(now.Applied.Points)):
+		return nil // its answer was lost
 	case len(does.Tune) == 0 && base.Version != active.Version:
 		return s.replaced(active)
 	case len(does.Tune) > 0:
@@ -155,6 +155,9 @@ func (n *Node) planSwitch(now *replica.Status, s *Switch) (base protocol.Profile
 		}
 	}
 	does, err = n.opt.choice.Switch(&base, len(now.Applied.Points), s.Protocol, s.Settings)
+	if err == nil && does.Nothing() && does.To.Keeps() && base.Version != active.Version {
+		does, err = n.opt.choice.Switch(&base, 0, s.Protocol, s.Settings) // how many there were is not known any more
+	}
 	if wrong := (*SettingError)(nil); errors.As(err, &wrong) {
 		why := strings.TrimPrefix(wrong.Text+": "+wrong.Detail, ": ")
 		return base, does, &SwitchError{Name: wrong.Name, Reason: why, err: ErrNotTunable}

@@ -44,8 +44,8 @@ func (c *Choice) Grows() bool {
 	return slices.Contains(c.whole().Orders, order.KindNiagara) && !c.Core.Judged.ManyLead
 }
 
-// keeps reports whether a log that may be merged keeps its number of instances until it is sealed.
-func (c *Choice) keeps() bool { return Merged(c.Core) && !c.Grows() }
+// Keeps reports whether a log that may be merged keeps its number of instances until it is sealed.
+func (c *Choice) Keeps() bool { return Merged(c.Core) && !c.Grows() }
 
 // As is the choice for a log with a profile that began under a recorded name of c's core, in an order, and if merged
 // with this many instances. The settings that the profile has are not used.

@@ -30,6 +30,12 @@ type Switching struct {
 // Nothing reports whether all is as it is to be.
 func (s *Switching) Nothing() bool { return len(s.Tune) == 0 && s.Seal == nil }
 
+// Resulted reports whether the log has the instances of the seal, if the profile with this version is the seal's: the
+// number is not part of a profile.
+func (s *Switching) Resulted(version uint64, instances int) bool {
+	return !s.To.Keeps() || version != s.Seal.Profile.Version || instances == s.Instances
+}
+
 // Of is the choice for the log under a profile: c, unless a seal has brought another core or another order. It has the
 // settings with which that part of the log began, as c has those with which the first one began.
 func (c *Choice) Of(p *protocol.Profile) Choice {
@@ -94,12 +100,14 @@ func (c *Choice) Switch(p *protocol.Profile, instances int, name string, set map
 }
 
 // resizes reports whether a wish is a number of instances that a log of this many can only have behind a seal.
-func (c *Choice) resizes(wish *Choice, instances int) bool { return c.keeps() && wish.Instances() != instances }
+func (c *Choice) resizes(wish *Choice, instances int) bool {
+	return c.Keeps() && wish.Instances() != instances
+}
 
 // wish is a protocol with given settings, and those that it keeps of c's.
 func (c *Choice) wish(to *Protocol, instances int, set map[string]string) (Choice, error) {
 	v := c.kept(to)
-	if (to.Merges() || to.Core == c.Core && c.keeps()) && c.Order == order.KindNiagara && instances > 1 {
+	if (to.Merges() || to.Core == c.Core && c.Keeps()) && c.Order == order.KindNiagara && instances > 1 {
 		v = common.Instances.Set(v, instances)
 	}
 	rows := setting.Union(common.Settings, to.settings()).Rows

@@ -47,11 +47,13 @@ func (c *Choice) rows() []setting.Any {
 
 // fixed reports whether a running cluster keeps a setting.
 func (c *Choice) fixed(a *setting.About) bool {
-	return !a.Change.Tunable() || c.Core.Judged.Fixed || c.keeps() && resized(a)
+	return !a.Change.Tunable() || c.Core.Judged.Fixed || c.Keeps() && resized(a)
 }
 
 // resized reports whether a setting changes with the number of instances.
-func resized(a *setting.About) bool { return a.Name == common.Instances.Name || a.Name == common.Leaders.Name }
+func resized(a *setting.About) bool {
+	return a.Name == common.Instances.Name || a.Name == common.Leaders.Name
+}
 
 // stays says why a log keeps its number of instances.
 func (c *Choice) stays() string {
@@ -87,7 +89,7 @@ func (c *Choice) Tunables(v setting.Values) (all []Tunable) {
 		if c.Core.Judged.Fixed {
 			row.Waits = "it is fixed: protocol " + c.Name + " keeps the settings that it began with"
 		}
-		if row.Fixed && c.keeps() && resized(&a) {
+		if row.Fixed && c.Keeps() && resized(&a) {
 			row.Waits = c.stays()
 		}
 		all = append(all, row)
@@ -120,7 +122,7 @@ func (c *Choice) standard(v setting.Values) setting.Values {
 // default. With placement copy, settings that are for another placement and are not named return to their defaults.
 // The error is a [*setting.Error].
 func (c *Choice) Tune(base setting.Values, set map[string]string) (next setting.Values, instances int, err error) {
-	if text, given := set[common.Instances.Name]; given && c.keeps() {
+	if text, given := set[common.Instances.Name]; given && c.Keeps() {
 		return base, 0, &setting.Error{Name: common.Instances.Name, Text: text, Detail: c.stays()}
 	}
 	if next, err = c.with(base, set); err == nil {
@@ -152,7 +154,11 @@ func (c *Choice) fix(base, next setting.Values) (setting.Values, error) {
 			continue
 		}
 		if to := t.Text(a.Name, next.Over(standard)); to != t.Text(a.Name, base.Over(standard)) {
-			return base, &setting.Error{Name: a.Name, Text: to, Detail: a.Change.Waits()}
+			why := a.Change.Waits()
+			if c.Keeps() && resized(&a) {
+				why = c.stays()
+			}
+			return base, &setting.Error{Name: a.Name, Text: to, Detail: why}
 		}
 		next = setting.Table{Rows: []setting.Any{r}}.Only(base).Over(next.Without(a.Name))
 	}
