@@ -17,6 +17,9 @@ type Info struct {
 	New func(Settings, Recovered) (Core, error)
 	// Settings are the core's own. Another core has them only with the same meaning.
 	Settings setting.Table
+	// Merges returns why the logs of several instances with these settings, which are complete, cannot be merged; nil:
+	// the settings do not matter. The error is a [*setting.Error].
+	Merges func(setting.Values) error
 	// Codec decodes the core's messages.
 	Codec *Codec
 	// Cells describes how instances use cells (see [Cell]); nil: they use none.

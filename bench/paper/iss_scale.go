@@ -85,6 +85,14 @@ func scaleVariants() (all []variant) {
 		all = append(all, variant{series: p, members: scaleMembers[:slices.Index(scaleMembers, mostMembers[p])+1],
 			setup: func(n int) Setup { return scaleSetup(p, n) }})
 	}
+	for _, instances := range []int{4, 8} {
+		all = append(all, variant{series: fmt.Sprintf("%s, %d instances", seriesISS, instances),
+			members: []float64{3, 6, 16}, setup: func(n int) Setup {
+				s := scaleSetup(seriesISS, n)
+				s.set(fmt.Sprint("instances=", instances))
+				return s
+			}})
+	}
 	large := []float64{8, 16, 32}
 	for _, p := range []string{seriesISS, seriesMultiPaxos} {
 		all = append(all,

@@ -40,7 +40,7 @@ type shape struct {
 type mergedLog struct {
 	filled []uint64 // rounds that they fill; ascending
 	places []uint64 // positions that they cover
-	wanted uint64   // the last one that covers any
+	wanted uint64   // the last one that covers any, and does not wait
 }
 
 // Slots is the effect of an entry in the global log: it fills the next slot of its instance, or all slots up to a
@@ -49,6 +49,8 @@ type Slots struct {
 	Fills   bool
 	SkipsTo uint64
 	Covers  uint64
+	// Waits: nothing needs the entry's place, so none of the other instances skips for it.
+	Waits bool
 	// Instances is the number of instances from the next round on; 0: as many as before.
 	Instances int
 	Seal      *Seal // nil: it is none
@@ -103,7 +105,7 @@ func (w *Merge) Decide(instance uint64, s Slots) {
 	}
 	l.filled = append(l.filled, filled)
 	l.places = append(l.places, l.places[last]+s.Covers)
-	if s.Covers > 0 || s.Instances > 0 || s.Seal != nil {
+	if s.Covers > 0 && !s.Waits || s.Instances > 0 || s.Seal != nil {
 		l.wanted = uint64(last + 1)
 	}
 	if s.Seal != nil {
@@ -164,7 +166,8 @@ func (w *Merge) End(instance uint64) uint64 {
 	return ^uint64(0)
 }
 
-// Wanted is the last entry of an instance that covers a position. Decided entries up to there must be consumed soon.
+// Wanted is the last entry of an instance that covers a position, and for which others skip. Decided entries up to
+// there must be consumed soon.
 func (w *Merge) Wanted(instance uint64) uint64 { return w.of(instance).logs[instance].wanted }
 
 // shapeAt returns the shape of a round, completed.

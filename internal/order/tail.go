@@ -50,10 +50,11 @@ func (t *Tail) Reset(base *protocol.Base) {
 }
 
 // Ahead records that an entry after the end may come into the log, where a log has only what is decided. The slot that
-// it would fill is wanted as if it had come: at most as many slots are before it as such entries are known. Entries that
-// never come only make others skip further than they must.
+// it would fill is wanted as if it had come, behind all others that are known. Entries that never come only make others
+// skip further than they must.
 func (t *Tail) Ahead(e *protocol.Entry) {
-	if e.Index <= t.End() || e.Kind == protocol.EntrySkip || e.Kind == protocol.EntryNoop {
+	if e.Index <= t.End() || e.Kind == protocol.EntrySkip || e.Kind == protocol.EntryNoop ||
+		e.Kind == protocol.EntryEmpty {
 		return
 	}
 	at, known := slices.BinarySearch(t.ahead, e.Index)
@@ -94,8 +95,9 @@ func (t *Tail) Append(e *protocol.Entry) {
 	case protocol.EntryBatch, protocol.EntryGroup:
 		f.rounds, f.batch = f.rounds+1, e.Index
 		t.wanted(Slot{f.rounds, t.instance})
-	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
+	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration:
 		t.wanted(Slot{f.rounds + 1, t.instance}) // the instance's turn in that round
+	case protocol.EntryEmpty: // it does nothing. Skips may end an epoch, and so bring one: it must not bring skips
 	case protocol.EntryReshape, protocol.EntrySeal:
 		f.rounds, f.batch = f.rounds+1, e.Index
 		t.wanted(Slot{f.rounds + 1, 0}) // it takes effect when its round is over

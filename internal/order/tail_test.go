@@ -24,7 +24,7 @@ func (p *plainTail) append(instance protocol.InstanceID, e protocol.Entry) {
 	switch e.Kind {
 	case protocol.EntryBatch:
 		want = Slot{round, instance}
-	case protocol.EntryConfig, protocol.EntryEmpty:
+	case protocol.EntryConfig:
 		want = Slot{round + 1, instance}
 	case protocol.EntryReshape:
 		want = Slot{round + 1, 0}

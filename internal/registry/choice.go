@@ -123,7 +123,7 @@ func (p *Protocol) Choose(v setting.Values, members int) (c Choice, err error) {
 	if own, err = p.Complete(own); err != nil {
 		return c, err
 	}
-	if c.Order, err = p.Order(p.ordered(shared)); err != nil {
+	if c.Order, err = p.OrderOf(order.Kind(common.Order.In(shared)), common.Instances.In(shared)); err != nil {
 		return c, err
 	}
 	if c.Placement, err = p.Placement(common.Placement.In(shared)); err != nil {
@@ -135,6 +135,11 @@ func (p *Protocol) Choose(v setting.Values, members int) (c Choice, err error) {
 	if fit := common.Fit.In(shared); fit == protocol.FitOn && !c.Serves() {
 		return c, &setting.Error{Name: common.Fit.Name, Text: string(fit),
 			Detail: fmt.Sprintf("protocol %s cannot be left: it is for %s", c.Name, c.OnlyFor)}
+	}
+	if c.Order == order.KindNiagara && c.Core.Merges != nil {
+		if err := c.Core.Merges(own); err != nil {
+			return c, err
+		}
 	}
 	shared = common.Order.Set(shared, string(c.Order))
 	shared = common.Placement.Set(shared, c.Placement)

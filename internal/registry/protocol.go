@@ -7,7 +7,6 @@ import (
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/setting"
 )
@@ -79,15 +78,14 @@ func names(keep func(*Protocol) bool) (names []string) {
 // Serves reports whether the protocol serves etcd's API.
 func (p *Protocol) Serves() bool { return p.OnlyFor == "" }
 
-// ordered is the order that settings wish for; "": the protocol's own. Several instances of a protocol that has no
-// other name for them are merged.
-func (p *Protocol) ordered(v setting.Values) order.Kind {
-	wish := order.Kind(common.Order.In(v))
-	if wish == "" && common.Instances.In(v) > 1 && slices.Contains(p.Orders, order.KindNiagara) &&
+// OrderOf is Order for a number of instances, 0: the protocol's own. Several instances of a protocol that has no other
+// name for them are merged.
+func (p *Protocol) OrderOf(wish order.Kind, instances int) (order.Kind, error) {
+	if wish == "" && instances > 1 && slices.Contains(p.Orders, order.KindNiagara) &&
 		p.Canonical(order.KindNiagara, p.Placements[0], p.Own) == p {
-		return order.KindNiagara
+		wish = order.KindNiagara
 	}
-	return wish
+	return p.Order(wish)
 }
 
 // Order returns the order that is wished for, or with "" the protocol's own. An order in which the
@@ -189,6 +187,13 @@ func CoreOf(name string) *protocol.Info {
 func Merged(core *protocol.Info) bool {
 	return slices.ContainsFunc(list, func(p *Protocol) bool {
 		return p.Core == core && slices.Contains(p.Orders, order.KindNiagara)
+	})
+}
+
+// Coded reports whether bodies of a core can be in fragments, if a setting says so.
+func Coded(core *protocol.Info) bool {
+	return slices.ContainsFunc(list, func(p *Protocol) bool {
+		return p.Core == core && slices.Contains(p.Placements, protocol.PlacementCode)
 	})
 }
 

@@ -119,6 +119,8 @@ var campaigns = []campaign{
 	{cluster: "--protocol niagara --instances 4 --nodes 5", counted: 0, seeds: 80},
 	{cluster: "--protocol niagara --instances 3 --placement code --nodes 4", counted: 0, seeds: 80},
 	{cluster: "--protocol niagara --instances 3 --placement code --nodes 5", counted: 60, seeds: 120},
+	{cluster: "--protocol iss --instances 3 --nodes 3", counted: 60, seeds: 300},
+	{cluster: "--protocol iss --instances 2 --nodes 5", counted: 0, seeds: 80},
 	{cluster: "--protocol multi-raft --nodes 3", counted: 100, seeds: 120},
 	{cluster: "--protocol lcr --nodes 3", counted: 400, seeds: 400},
 	{cluster: "--protocol lcr --nodes 5", counted: 60, seeds: 120},

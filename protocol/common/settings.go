@@ -68,7 +68,7 @@ var (
 	// Instances is the number of instances with which a new cluster begins. The default depends on the protocol.
 	Instances = &setting.Setting[int]{
 		Name: "instances", Change: setting.Reshaped, Check: setting.Range(0, protocol.MaxInstances),
-		Help: "with niagara: number of instances of a new cluster, 1 to 64 (0: 4)",
+		Help: "with niagara and iss: number of instances of a new cluster, 1 to 64 (0: 4 with niagara, 1 with iss)",
 	}
 	// ExtraWhole is the number of whole copies of bodies beyond the necessary ones, if there are any.
 	ExtraWhole = &setting.Setting[int]{

@@ -41,6 +41,7 @@ type backlog struct {
 	// both may be behind.
 	given, added, applied protocol.Index
 	limit                 protocol.Index // 0: none
+	merged                bool           // no other instance hurries for an empty value
 	heldUp                uint64
 }
 
@@ -60,7 +61,9 @@ func (in *Instance) HeldUp() uint64 { return in.backlog.heldUp }
 // hurries for them, so they may wait for long, and nothing is held up because of them.
 func (b *backlog) noteCommitted(entries []protocol.Entry) {
 	for i := len(entries) - 1; i >= 0; i-- {
-		if k := entries[i].Kind; k != protocol.EntryNoop && k != protocol.EntrySkip {
+		switch k := entries[i].Kind; {
+		case k == protocol.EntryNoop, k == protocol.EntrySkip, k == protocol.EntryEmpty && b.merged:
+		default:
 			b.given = entries[i].Index
 			return
 		}

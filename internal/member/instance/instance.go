@@ -109,7 +109,8 @@ func NewInstance(cfg InstanceConfig, core protocol.Core) *Instance {
 	cfg.ForwardBytes = cmp.Or(cfg.ForwardBytes, forwardBytes)
 	in := &Instance{cfg: cfg, core: core}
 	base := max(core.Status().First, 1) - 1
-	in.backlog = backlog{given: base, added: base, applied: base, limit: protocol.Index(cfg.Backlog)}
+	in.backlog = backlog{given: base, added: base, applied: base, limit: protocol.Index(cfg.Backlog),
+		merged: cfg.Merged != nil}
 	if rec := cfg.Merged; rec != nil {
 		in.tail = order.NewTail(cfg.Instance, &rec.Base, cfg.Alone)
 		for i := range rec.Entries {

@@ -22,6 +22,9 @@ func (s *ISS) applyEntry(e *protocol.Entry) {
 	}
 	s.advanceHistory(e, replaced)
 	if s.history.Epoch() != was {
+		if s.out != nil && s.cfg.Merged && !s.epochConf.Equal(&s.conf) {
+			s.out.Changed = true // other instances follow it
+		}
 		s.epochConf = s.conf
 	}
 }

@@ -1,6 +1,8 @@
 package iss
 
 import (
+	"fmt"
+
 	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/internal/protocol/slots"
@@ -15,8 +17,8 @@ var Info = protocol.Info{
 	Codec:    Codec,
 	Cells:    &protocol.CellUse{Entry: paxos.Accepted},
 	Judged:   protocol.Judged{DecidedOnly: true, ManyLead: true},
-	Settings: Settings,
-	Derive:   derive, Section: epochs.SectionName,
+	Settings: Settings, Merges: merges,
+	Derive: derive, Section: epochs.SectionName,
 	Wrote: Wrote, Behind: paxos.Behind,
 	Mutants: Mutants[:],
 	New:     start,
@@ -39,6 +41,11 @@ func start(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Merged {
+		if err := merges(s.Own); err != nil {
+			return nil, &protocol.SettingsError{Detail: err.Error()}
+		}
+	}
 	return New(s, set, rec)
 }
 
@@ -48,4 +55,17 @@ func derive(own setting.Values, first protocol.Config) protocol.Derived {
 		panic(err) // Complete has seen them
 	}
 	return epochs.New(set, first)
+}
+
+// MergedSlots is the least number of slots of a leader with a full share if the instance's log is merged with others.
+// The smallest share has two slots then: the last one cannot have what the order leaves out.
+const MergedSlots = 8
+
+// merges returns why instances with these settings cannot be merged.
+func merges(own setting.Values) error {
+	if e := epochs.Setting.In(own); e.MinSlots < MergedSlots {
+		return &setting.Error{Name: epochs.Setting.Name, Text: e.String(),
+			Detail: fmt.Sprintf("with several instances a leader needs at least %d slots", MergedSlots)}
+	}
+	return nil
 }

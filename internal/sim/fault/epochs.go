@@ -36,6 +36,19 @@ const leastEpochInbox = 2000
 // chooseEpochs draws the settings of the run's flags.
 func (s *Settings) chooseEpochs(d draw.Chance) {
 	s.Core.Own = epochs.Setting.Set(s.Core.Own, someEpochs(d))
+	if s.Merged() {
+		s.Core.Own = roomy(s.Core.Own)
+	}
+}
+
+// roomy are settings whose epochs have enough slots for instances that are merged.
+func roomy(v setting.Values) setting.Values {
+	e := epochs.Setting.In(v)
+	if e.MinSlots >= iss.MergedSlots {
+		return v
+	}
+	e.MinSlots, e.MaxSlots = iss.MergedSlots, max(e.MaxSlots, iss.MergedSlots)
+	return epochs.Setting.Set(v, e)
 }
 
 // someEpochs mostly makes epochs short, so that many of them end in a run.

@@ -42,7 +42,7 @@ var knobs = []knob{
 	{name: "extra-whole", has: (*Settings).codes, turn: func(_ *Settings, d draw.Chance, v setting.Values) setting.Values {
 		return common.ExtraWhole.Set(v, d.Below(3))
 	}},
-	{name: "leaders", has: (*Settings).Merged, turn: func(_ *Settings, d draw.Chance, v setting.Values) setting.Values {
+	{name: "leaders", has: (*Settings).prefers, turn: func(_ *Settings, d draw.Chance, v setting.Values) setting.Values {
 		return common.Leaders.Set(v, [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread}[d.Below(2)])
 	}},
 	{name: lane.On.Name, has: (*Settings).TunesLanes, turn: func(

@@ -24,7 +24,7 @@ func (w *World) Decided(s *node.MemberInstance, e *protocol.Entry) {
 	if e.Coded() {
 		decidedCoded(w, s.Member, s.Judges, e.Index)
 	}
-	if w.Set.Merged() && judge.SlotOf(e).Covers > 0 {
+	if slot := judge.SlotOf(e); w.Set.Merged() && slot.Covers > 0 && !slot.Waits {
 		judgeMerging(w, s.Instance, e.Index)
 	}
 }

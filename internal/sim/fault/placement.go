@@ -40,7 +40,7 @@ func ProtocolOf(name string) (*registry.Protocol, error) {
 // InstancesOf returns the number of instances; 0: there is only one, and its log is the global log. wished is a kind
 // of order, or "" for the protocol's own. wish is a number, or 0 for the default.
 func InstancesOf(p *registry.Protocol, wished string, wish int) (int, error) {
-	kind, err := p.Order(order.Kind(wished))
+	kind, err := p.OrderOf(order.Kind(wished), wish)
 	switch {
 	case err != nil:
 		return 0, &OptionError{err.Error()}

@@ -64,7 +64,7 @@ func choose(o *Options) (s Settings) {
 		},
 		Faults: rates{},
 	}
-	if kind, _ := p.Order(order.Kind(o.Order)); kind == order.KindSingle {
+	if kind, _ := p.OrderOf(order.Kind(o.Order), o.Instances); kind == order.KindSingle {
 		s.Single = true
 	}
 	if s.Keyed = p.Keyed(order.Kind(o.Order)); s.Keyed {

@@ -36,6 +36,9 @@ var switchTargets = map[string][]string{
 // switchesInRun draws what operators change during a run.
 var switchesInRun = draw.New("switches")
 
+// wovenSeals draws behind which seals there are several instances in each of which all members lead.
+var wovenSeals = draw.New("seals to several instances with many leaders")
+
 var (
 	switchesAsked  = count.New("switches", "switches", count.Bodiless)
 	switchesWithin = count.New("switches_to_the_same_core", "switches to the same core", count.Bodiless)
@@ -150,15 +153,20 @@ func sealTo(w *World, d draw.Chance, now *protocol.Profile) *protocol.Seal {
 	if to != core {
 		v = carried(w, to, v)
 	}
-	s := &protocol.Seal{Instances: 1, Merged: registry.Merged(to) && d.Yes(0.5)}
+	s := &protocol.Seal{Instances: 1, Merged: registry.Coded(to) && d.Yes(0.5)}
 	kind := order.KindSingle
 	if s.Merged {
 		s.Instances, kind = 1+d.Below(4), order.KindNiagara
-	} else {
-		v = v.Without(common.Leaders.Name)
 	}
+	if many := w.From(wovenSeals); to.Judged.ManyLead && many.Yes(0.4) {
+		s.Merged, s.Instances, kind = true, 1+many.Below(4), order.KindNiagara
+	}
+	v = ledUnder(to, s, v)
 	if w.Set.Targets.All {
 		v = varied(w, to, s, v)
+	}
+	if s.Merged && to.Judged.ManyLead {
+		v = roomy(v)
 	}
 	s.Profile = protocol.Profile{Version: now.Version + 1, Core: to.Name, Values: common.Order.Set(v, string(kind)),
 		Since: w.Now().Milliseconds()}
@@ -174,8 +182,19 @@ func (s *Settings) laneless(p *protocol.Profile) bool {
 // carried are the values that another core keeps, with those that the run's settings have for it.
 func carried(w *World, to *protocol.Info, v setting.Values) setting.Values {
 	v = to.Settings.Only(w.Set.Core.Own).Over(common.Settings.Only(v))
-	if !registry.Merged(to) {
+	if !registry.Coded(to) {
 		v = copied(v)
+	}
+	return v
+}
+
+// ledUnder are values with the leaders that the instances behind a seal can have.
+func ledUnder(to *protocol.Info, s *protocol.Seal, v setting.Values) setting.Values {
+	switch {
+	case s.Merged && to.Judged.ManyLead:
+		return common.Leaders.Set(v, protocol.LeadersAll)
+	case !s.Merged || common.Leaders.In(v) == protocol.LeadersAll:
+		return v.Without(common.Leaders.Name)
 	}
 	return v
 }

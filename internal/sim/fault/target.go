@@ -144,7 +144,7 @@ func varied(w *World, to *protocol.Info, seal *protocol.Seal, v setting.Values) 
 	if has(iss.SkipWait, 0.2) {
 		v = iss.SkipWait.Set(v, d.Duration(0, s.Heartbeat))
 	}
-	if registry.Merged(to) && s.Bodies.Share > 0 && !s.mayBeFlexible() && d.Yes(0.3) {
+	if registry.Coded(to) && s.Bodies.Share > 0 && !s.mayBeFlexible() && d.Yes(0.3) {
 		v = coded(s, d, v)
 	}
 	if has(lane.On, 0.4) && !seal.Merged {

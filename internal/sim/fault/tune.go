@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
@@ -148,8 +149,11 @@ func turned(w *World, d draw.Chance, now *protocol.Profile) protocol.Profile {
 	v = turnPlacement(w, v)
 	if core := w.Set.CoreOf(now); w.Set.Targets.All {
 		v = setting.Union(common.Settings, core.Settings).Only(v)
-		if !registry.Merged(core) {
-			v = copied(v).Without(common.Leaders.Name) // as Choice.Tune sees to
+		if !registry.Coded(core) {
+			v = copied(v) // as Choice.Tune sees to
+		}
+		if common.Order.In(v) != string(order.KindNiagara) && !registry.Coded(core) {
+			v = v.Without(common.Leaders.Name)
 		}
 	}
 	next := now.Next(v, w.Now().Milliseconds())

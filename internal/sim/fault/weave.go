@@ -19,16 +19,19 @@ func (s *Settings) drawWeave(d draw.Chance) {
 	s.Core.Leaders = [...]protocol.Leaders{
 		protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny,
 	}[d.Below(3)]
+	if !s.prefers() {
+		s.Core.Leaders = protocol.LeadersAll
+	}
 	if d.Yes(0.6) {
 		w.Scatter = d.Share()
 	}
 	if d.Yes(0.5) {
 		w.Lazy = d.Share()
 	}
-	if d.Yes(0.3) {
+	if s.resizes() && d.Yes(0.3) {
 		s.Faults[faultReshape] = s.Election * time.Duration(2+d.Below(15))
 	}
-	if d.Yes(0.25) && s.Faults[faultDamage] == 0 && !s.Resize {
+	if s.resizes() && d.Yes(0.25) && s.Faults[faultDamage] == 0 && !s.Resize {
 		w.Move = 0.5 + 0.5*d.Share()
 		s.Faults[faultReshape] = s.Election * time.Duration(2+d.Below(8))
 		s.Faults[faultChange] = s.Election * time.Duration(4+d.Below(20))
@@ -37,6 +40,12 @@ func (s *Settings) drawWeave(d draw.Chance) {
 		}
 	}
 }
+
+// prefers reports whether some members are preferred as leaders of merged instances.
+func (s *Settings) prefers() bool { return s.Merged() && !s.Protocol.Core.Judged.ManyLead }
+
+// resizes reports whether operators can change the number of instances.
+func (s *Settings) resizes() bool { return s.Protocol.Grows() }
 
 // foundProfile draws whether a log of one instance that others may join begins with a profile. Without one it must not
 // get other instances before an operator has tuned it.

@@ -45,8 +45,10 @@ func SlotOf(e *protocol.Entry) check.Slots {
 	switch e.Kind {
 	case protocol.EntryBatch, protocol.EntryGroup:
 		return check.Slots{Fills: true, Covers: e.Width()}
-	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
+	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration:
 		return check.Slots{Covers: 1}
+	case protocol.EntryEmpty:
+		return check.Slots{Covers: 1, Waits: true}
 	case protocol.EntrySeal:
 		return check.Slots{Fills: true}
 	case protocol.EntryReshape:

@@ -106,7 +106,7 @@ func (s *MemberInstance) begin(session protocol.Session, log *member.InstanceLog
 	config := instance.InstanceConfig{
 		Self: m.ID, Instance: s.Instance, Session: session,
 		RetryAfter: t.Election, GiveUp: t.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes,
-		Backlog: set.Backlog, Codec: s.Judges.Core.Codec,
+		Backlog: set.Backlog, Codec: s.Judges.Core.Codec, Decided: s.Judges.Core.Judged.DecidedOnly,
 		Mutant: set.MutantName(),
 	}
 	if set.mergesWith(s.Judges.Core) {

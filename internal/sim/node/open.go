@@ -130,10 +130,10 @@ func directory(m *Member, sm member.StateMachine) datadir.Config {
 	begin := m.Env.Set.begin()
 	kind := m.Env.Set.kind()
 	if set := m.Env.Set; m.ID%2 == 1 && !m.started && !set.beginsLate() && !set.Noted && !set.TunesLanes() &&
-		!set.Switches {
-		// An earlier version does not record it, and later incarnations infer it. If that needs an entry of the first
-		// leader, a crash just before it leaves a log that another core may have written. An earlier version does not
-		// turn lanes on either.
+		!set.Switches && !(begin.Merged() && set.Protocol.Core.Judged.ManyLead) {
+		// An earlier version does not record it, and has no merged instances with many leaders. Later incarnations infer
+		// it. If that needs an entry of the first leader, a crash just before it leaves a log that another core may have
+		// written. An earlier version does not turn lanes on either.
 		kind = member.LogKind{}
 		m.unnoted = true
 	}
@@ -170,7 +170,7 @@ func build(m *Member, meta member.Meta, skip protocol.Position) {
 		MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: *s.proposingOf(s.CoreOf(&meta.Config.Profile)),
 		Mutant: s.MutantName()}
 	m.Operations.Config = member.OperationConfig{Self: m.ID, Mutant: s.MutantName(),
-		Grows: func(p *protocol.Profile) bool { return s.mergesWith(s.CoreOf(p)) }}
+		Grows: func(p *protocol.Profile) bool { return s.growsWith(s.CoreOf(p)) }}
 	m.Operations.Config.Tune(&m.tuning)
 	if m.Env.Set.Keyed {
 		m.Proposals.SetGroups(meta.Cursor.Instances())

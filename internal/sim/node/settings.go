@@ -210,9 +210,22 @@ func (s *Settings) grows() bool { return !s.Keyed && s.Protocol.Grows() }
 // mergesWith reports whether instances of a core may be merged into one log.
 func (s *Settings) mergesWith(core *protocol.Info) bool {
 	if core == s.Protocol.Core {
-		return s.Merged() || s.grows()
+		return s.Merged() || s.grows() || s.Switches && registry.Merged(core)
 	}
 	return registry.Merged(core)
+}
+
+// growsWith reports whether the number of instances of a core, which may be merged, can change.
+func (s *Settings) growsWith(core *protocol.Info) bool {
+	return s.mergesWith(core) && !core.Judged.ManyLead
+}
+
+// mergedUnder reports whether the instances that begin under a profile are merged.
+func (s *Settings) mergedUnder(p *protocol.Profile) bool {
+	if p.Core == "" {
+		return s.Merged() && !s.Single
+	}
+	return common.Order.In(p.Values) == string(order.KindNiagara)
 }
 
 // begin is the cursor at which the cluster's global log begins.
@@ -242,6 +255,7 @@ func (s *Settings) CoreOf(p *protocol.Profile) *protocol.Info {
 func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 	c, core := s.Core, s.CoreOf(&rec.Base.Config.Profile)
 	c.Self, c.Instance, c.Session = self, instance, session
+	c.Merged = s.mergedUnder(&rec.Base.Config.Profile)
 	if rec.Base.Config.Profile.Core != "" {
 		var err error
 		c.Own, c.Mutant = setting.Values{}, s.mutantOf(core)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/setting"
@@ -101,7 +102,7 @@ func (c *Config) checkProtocol() error {
 	if p.Placements[0] != protocol.PlacementCopy {
 		return &ConfigError{c.Protocol + " keeps bodies in fragments, and the model has no bodies"}
 	}
-	if !p.Several() && c.Instances > 1 {
+	if kind, err := p.OrderOf("", c.Instances); err == nil && kind == order.KindSingle && c.Instances > 1 {
 		return &ConfigError{fmt.Sprintf("%d instances: %s has one", c.Instances, c.Protocol)}
 	}
 	var err error

@@ -71,6 +71,7 @@ func newLoop(m *node, id protocol.InstanceID, meta *member.Meta) (*loop, error) 
 	config := instance.InstanceConfig{
 		Self: m.id, Instance: id, Session: m.session,
 		RetryAfter: electionTimeout, GiveUp: giveUp, Depth: m.w.cfg.Depth, Backlog: instance.Backlog(m.w.cfg.Instances), Codec: m.w.protocol.Core.Codec,
+		Decided: m.w.protocol.Core.Judged.DecidedOnly,
 	}
 	if m.w.begin.Merged() {
 		config.Merged = &rec

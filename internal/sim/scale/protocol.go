@@ -16,12 +16,15 @@ import (
 // choose finds the protocol, the order of its instances, and their preferred leaders.
 func (w *world) choose() {
 	p := registry.Find(w.cfg.Protocol)
-	w.protocol, w.begin = p, order.Begin(w.cfg.Instances, p.Merges())
+	kind, _ := p.OrderOf("", w.cfg.Instances)
+	w.protocol, w.begin = p, order.Begin(w.cfg.Instances, kind == order.KindNiagara)
 	if p.Keyed("") {
 		w.begin = order.BeginKeyed(w.cfg.Instances)
 	}
 	switch {
-	case !p.Several():
+	case kind == order.KindSingle:
+	case p.Core.Judged.ManyLead:
+		w.leaders = protocol.LeadersAll
 	case p.Moves():
 		w.leaders = protocol.LeadersBegin
 	case w.cfg.Spread || w.begin.Keyed:
@@ -36,6 +39,7 @@ func (w *world) newCore(m *node, instance protocol.InstanceID, rec protocol.Reco
 	s := protocol.Settings{
 		Self: m.id, Instance: instance, Session: m.session, Heartbeat: heartbeat, ElectionTimeout: electionTimeout,
 		PipelineDepth: w.cfg.Depth, Leaders: w.leaders, Own: w.cfg.Own,
+		Merged: w.begin.Merged(),
 	}
 	if w.cfg.NoBatching {
 		s.MaxFrameEntries = 1
