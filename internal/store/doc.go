@@ -14,8 +14,8 @@
 //
 // How to read it: store.go (the parts of a store, opening and closing it), options.go, database.go (a database file),
 // command.go (the format of commands, and encoding them), check.go (requests that no state machine accepts), apply.go
-// (applying), plainput.go and plaingrant.go (the most frequent commands), plainget.go (the most frequent read),
-// accepted.go (puts that cannot fail), positions.go (waiting for a position). Then by part:
+// (applying), plainput.go and plaingrant.go (the most frequent commands), plainget.go and recentgets.go (the most
+// frequent read), accepted.go (puts that cannot fail), positions.go (waiting for a position). Then by part:
 //
 //   - Rights, in rights.go, passwords.go and turns.go: users, what they may do, and checking their passwords.
 //   - Leases, in lease.go, primary.go, lessor.go, renewal.go and package leaseclock: which member ends leases, who may

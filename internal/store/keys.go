@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/pkg/v3/traceutil"
@@ -15,6 +16,10 @@ type keys struct {
 	mvcc.WatchableKV
 	db     func() *database
 	quotas *prefixQuotas
+	recent recentGets
+	// readable is the newest revision that can be read; 0 while a write transaction ends, or another state is put in
+	// place. It costs less than Rev, which begins a read transaction.
+	readable atomic.Int64
 
 	// What follows belongs to the apply goroutine.
 
@@ -34,6 +39,8 @@ type writing struct {
 func newKeys(db func() *database, quotas *prefixQuotas, kv mvcc.WatchableKV) *keys {
 	k := &keys{WatchableKV: kv, db: db, quotas: quotas}
 	k.writing.keys = k
+	k.recent.init()
+	k.readable.Store(kv.Rev())
 	return k
 }
 
@@ -50,7 +57,12 @@ func (k *keys) newest() int64 {
 // Restore implements mvcc.KV.
 func (k *keys) Restore(be backend.Backend) error {
 	k.revision = 0
-	return k.WatchableKV.Restore(be)
+	return k.recent.restore(func() error {
+		k.readable.Store(0)
+		err := k.WatchableKV.Restore(be)
+		k.readable.Store(k.Rev())
+		return err
+	})
 }
 
 // Write implements mvcc.KV. The steps of writes are not noted: nothing asks for them, and they were a tenth of what a
@@ -70,10 +82,16 @@ var noSteps = func() *traceutil.Trace {
 
 // End implements mvcc.TxnWrite.
 func (w *writing) End() {
-	if len(w.Changes()) > 0 {
-		w.keys.revision = w.Rev() + 1
+	changes := w.Changes()
+	if len(changes) == 0 {
+		w.TxnWrite.End()
+		return
 	}
+	w.keys.revision = w.Rev() + 1
+	w.keys.recent.wrote(changes, w.keys.revision)
+	w.keys.readable.Store(0)
 	w.TxnWrite.End()
+	w.keys.readable.Store(w.keys.revision)
 }
 
 // DeleteRange implements mvcc.TxnWrite.
