@@ -93,6 +93,9 @@ func TestProtocolStructs(t *testing.T) {
 		if name == "niagara" {
 			want = append(want, common.Instances, common.Leaders)
 		}
+		if name == "iss" {
+			want = append(want, common.Instances)
+		}
 		if name == "craft" {
 			want = append(want, common.CodeK, common.ExtraWhole, common.TrimWhole)
 		}

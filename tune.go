@@ -213,7 +213,7 @@ func (c *config) profile(s *replica.Status) Profile {
 			before.Protocol = of.Under(e.Values, of.Instances()).Name
 		}
 		for _, name := range of.Names() {
-			if all[name] != next[name] {
+			if name != common.Instances.Name && all[name] != next[name] { // their number then is not known
 				before.Settings[name] = all[name]
 			}
 		}

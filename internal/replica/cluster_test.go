@@ -289,7 +289,8 @@ func (c *testCluster) options(id protocol.MemberID) Options {
 		if other := c.otherProgram(id, p); other != nil {
 			return other, nil
 		}
-		return &Program{Core: c.core(id, &o), Codec: message.Codec, Grows: !o.Begin.Keyed, Profile: *p}, nil
+		return &Program{Core: c.core(id, &o), Codec: message.Codec, Merges: !o.Begin.Keyed, Grows: !o.Begin.Keyed,
+			Profile: *p}, nil
 	}
 	return o
 }

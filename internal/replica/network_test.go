@@ -151,7 +151,9 @@ func (l *memLinks) Send(to uint64, stream uint32, parts [][]byte) bool {
 	return true
 }
 
-func (l *memLinks) SendLater(to uint64, stream uint32, parts [][]byte) bool { return l.Send(to, stream, parts) }
+func (l *memLinks) SendLater(to uint64, stream uint32, parts [][]byte) bool {
+	return l.Send(to, stream, parts)
+}
 
 func (l *memLinks) Request(ctx context.Context, to uint64, request []byte) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)

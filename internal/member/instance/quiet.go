@@ -50,7 +50,7 @@ func (h *Hosted) Quiet() bool {
 	}
 	st := h.status
 	return h.quiet.ticks >= quietTicks && h.standing() == h.quiet.last && st.Leader != 0 && st.Last == st.Commit &&
-		len(h.reads.groups) == 0 && h.batchAt == 0 && h.retired.endsAt == 0 && st.Sealed == protocol.SealNone &&
-		!st.Undecided && st.Proposed == nil && !st.Removed && st.Preparing == 0 && !st.Lacking && st.Restriping == 0 &&
-		st.Unwritten == 0
+		len(h.reads.groups) == 0 && h.batchAt == 0 && h.inst.Pending() == 0 && h.retired.endsAt == 0 &&
+		st.Sealed == protocol.SealNone && !st.Undecided && st.Proposed == nil && !st.Removed && st.Preparing == 0 &&
+		!st.Lacking && st.Restriping == 0 && st.Unwritten == 0
 }

@@ -262,13 +262,14 @@ func (s *ISS) proposing() *protocol.Config {
 // changed returns the configuration after the changes, or the reason for refusing them. Where there are bodies, one
 // voter is added or removed at a time: other leaders continue to propose meanwhile. A body that a quorum of the
 // former voters has is still with each quorum of the next ones then. In a grid it need not be, because voters change
-// their columns, and neither where a voter changes its zone. So no member joins that could not become a voter.
+// their columns, and neither where a voter changes its zone. So no member joins that could not become a voter. In a
+// merged log other instances may have bodies, and have to follow.
 func (s *ISS) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
 	next, reason := slots.Changed(&s.conf, changes, s.quorums, s.knownOthers())
 	if reason == protocol.ReasonNone {
 		reason = s.tuning.Refuses(&s.cfg, &s.conf.Profile, &next.Profile)
 	}
-	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesAfter(s.log.Last())) &&
+	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesAfter(s.log.Last()) || s.cfg.Merged) &&
 		!(carries(s.quorums, &s.conf, &next) && admits(s.quorums, &s.conf, &next)) {
 		reason = protocol.ReasonBodies
 	}

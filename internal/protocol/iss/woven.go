@@ -1,6 +1,7 @@
 package iss
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/braidlog/braid/internal/protocol/slots"
@@ -129,8 +130,7 @@ func (s *ISS) takeTargets(entries []protocol.Entry) []protocol.Entry {
 }
 
 // followed is the entry by which this instance comes nearer to a membership that the cluster has already, or the reason
-// why not now. It is not refused for want of a quorum: the cluster decides with those voters in any case. It waits for
-// voters that are catching up, and for bodies, whose deciders change by one at a time.
+// why not now. It waits for voters that are catching up, and for bodies.
 func (s *ISS) followed(in *protocol.ProposeChange) (e protocol.Entry, reason protocol.Reason) {
 	next, ok := s.conf.Follow(in.Target)
 	if !ok || next.SameMembers(&s.conf) {
@@ -139,19 +139,10 @@ func (s *ISS) followed(in *protocol.ProposeChange) (e protocol.Entry, reason pro
 	if reason = s.tuning.Refuses(&s.cfg, &s.conf.Profile, &next.Profile); reason != protocol.ReasonNone {
 		return e, reason
 	}
-	bodies := s.bodies.Any || s.bodiesAfter(s.log.Last())
-	if bodies && !carries(s.quorums, &s.conf, &next) {
-		if next, reason = s.conf.Changed(protocol.Changes(&s.conf, in.Target)[:1]); reason != protocol.ReasonNone {
-			return e, reason
-		}
-		if !carries(s.quorums, &s.conf, &next) {
-			return e, protocol.ReasonBodies
-		}
+	if next, reason = s.nearer(next); reason != protocol.ReasonNone {
+		return e, reason
 	}
-	if s.awaits(&next) {
-		return e, protocol.ReasonUnsafeChange
-	}
-	if bodies && !slots.SameQuorums(s.quorums, &s.conf, &next) {
+	if (s.bodies.Any || s.bodiesAfter(s.log.Last())) && !slots.SameQuorums(s.quorums, &s.conf, &next) {
 		if reason = s.bodies.Kept(s.quorums.Elects(quorum.Of(&next)), s.holdsAll); reason != protocol.ReasonNone {
 			return e, reason
 		}
@@ -159,6 +150,65 @@ func (s *ISS) followed(in *protocol.ProposeChange) (e protocol.Entry, reason pro
 	e = protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(next)}
 	e.SealPayload()
 	return e, protocol.ReasonNone
+}
+
+// nearer is the next membership on the way to one that the cluster has already. It adds or removes one voter at a time,
+// because other leaders propose meanwhile, values with bodies too. It adds first, so that the way tolerates as many
+// crashes as its ends. It removes first if those that answer could not decide otherwise. Whether the members at the end
+// answer does not matter: the cluster decides with them in any case.
+func (s *ISS) nearer(next protocol.Config) (protocol.Config, protocol.Reason) {
+	if carries(s.quorums, &s.conf, &next) {
+		if s.awaits(&next) {
+			return next, protocol.ReasonUnsafeChange
+		}
+		return next, protocol.ReasonNone
+	}
+	for _, step := range steps(&s.conf, &next) {
+		if step.Validate() != nil || slots.Fit(s.quorums, &step) != nil || !carries(s.quorums, &s.conf, &step) {
+			continue
+		}
+		if s.awaits(&step) {
+			return step, protocol.ReasonUnsafeChange
+		}
+		if slots.Quorate(s.quorums, &step, s.answers) {
+			return step, protocol.ReasonNone
+		}
+	}
+	return next, protocol.ReasonUnsafeChange
+}
+
+// steps are the memberships that are one voter nearer to the next one, those with another voter first.
+func steps(now, next *protocol.Config) (all []protocol.Config) {
+	for _, id := range next.Voters() {
+		if !now.Voter(id) {
+			all = append(all, between(now, next, id))
+		}
+	}
+	for _, id := range now.Voters() {
+		if !next.Voter(id) {
+			all = append(all, between(now, next, id))
+		}
+	}
+	return all
+}
+
+// between is the next membership, except that of all voters only one has moved: others that come are joining, and
+// others that go are still there.
+func between(now, next *protocol.Config, moved protocol.MemberID) protocol.Config {
+	c := next.Clone()
+	for i := range c.Members {
+		if m := &c.Members[i]; !m.Learner && !now.Voter(m.ID) && m.ID != moved {
+			m.Learner, m.Joining = true, true
+		}
+	}
+	for i := range now.Members {
+		if m := now.Members[i]; !m.Learner && c.Find(m.ID) == nil && m.ID != moved {
+			c.Members = append(c.Members, m)
+			c.Removed = slices.DeleteFunc(c.Removed, func(id protocol.MemberID) bool { return id == m.ID })
+		}
+	}
+	slices.SortFunc(c.Members, func(a, b protocol.Member) int { return cmp.Compare(a.ID, b.ID) })
+	return c
 }
 
 // awaits reports whether a voter of the next membership is catching up here, or may begin to: it is not known yet, or

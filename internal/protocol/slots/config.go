@@ -98,18 +98,22 @@ func progressAfter(c, next *protocol.Config, quorums quorum.System, o Others) pr
 			return protocol.ReasonUnsafeChange
 		}
 	}
-	answers := func(id protocol.MemberID) quorum.Answer {
-		if o.Answers(id) {
+	if grows := len(c.Voters()) == 1 && len(next.Voters()) == 2; !grows && !Quorate(quorums, next, o.Answers) {
+		return protocol.ReasonUnsafeChange
+	}
+	return protocol.ReasonNone
+}
+
+// Quorate reports whether the voters of a configuration that answer are enough to elect and to decide.
+func Quorate(quorums quorum.System, c *protocol.Config, answers func(protocol.MemberID) bool) bool {
+	vote := func(id protocol.MemberID) quorum.Answer {
+		if answers(id) {
 			return quorum.Granted
 		}
 		return quorum.Missing
 	}
-	voters := quorum.Of(next)
-	quorate := quorums.Elects(voters).Vote(answers) == quorum.Won && quorums.Decides(voters).Vote(answers) == quorum.Won
-	if grows := len(c.Voters()) == 1 && len(next.Voters()) == 2; !grows && !quorate {
-		return protocol.ReasonUnsafeChange
-	}
-	return protocol.ReasonNone
+	voters := quorum.Of(c)
+	return quorums.Elects(voters).Vote(vote) == quorum.Won && quorums.Decides(voters).Vote(vote) == quorum.Won
 }
 
 // NextConfig returns the entry of a change, not yet sealed, or the reason for refusing the change. The change is
