@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 	"time"
 )
@@ -52,21 +53,18 @@ func medianIdle(runs []*LogResult) *IdleFigures {
 	}
 	var cpu, egress, fsyncs []float64
 	for _, r := range runs {
-		cpu, egress, fsyncs = append(cpu, r.Idle.CPUPercent), append(egress, r.Idle.EgressBS), append(fsyncs, r.Idle.FsyncsPS)
+		cpu, egress = append(cpu, r.Idle.CPUPercent), append(egress, r.Idle.EgressBS)
+		fsyncs = append(fsyncs, r.Idle.FsyncsPS)
 	}
-	m := &IdleFigures{CPUPercent: median(cpu), EgressBS: median(egress), FsyncsPS: median(fsyncs)}
-	m.CPUSpread = [2]float64{cpu[0], cpu[0]}
-	for _, v := range cpu {
-		m.CPUSpread = [2]float64{min(m.CPUSpread[0], v), max(m.CPUSpread[1], v)}
-	}
-	return m
+	return &IdleFigures{CPUPercent: median(cpu), EgressBS: median(egress), FsyncsPS: median(fsyncs),
+		CPUSpread: [2]float64{slices.Min(cpu), slices.Max(cpu)}}
 }
 
 // writeIdle writes the results of runs in which nothing was proposed as a table.
 func writeIdle(w io.Writer, results []*LogResult) {
 	r := results[0]
-	fmt.Fprintf(w, "%d idle members in one process, heartbeats of %v, %.1f s, medians of %d rounds on %d cores, %s (%s)\n",
-		r.Nodes, Heartbeat, r.DurationS, max(r.Rounds, 1), r.Machine.Cores, r.Machine.Filesystem, r.DataDir)
+	fmt.Fprintf(w, "%d idle members in one process, heartbeats of %v, %.1f s, medians of %d rounds on %d cores, "+
+		"%s (%s)\n", r.Nodes, Heartbeat, r.DurationS, max(r.Rounds, 1), r.Machine.Cores, r.Machine.Filesystem, r.DataDir)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "\tCPU, % of a core\t(spread)\tegress B/s\tfsyncs/s\tstolen %\tothers %\t")
 	for _, r := range results {

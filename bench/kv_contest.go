@@ -189,8 +189,11 @@ func (c *KVContest) WriteText(w io.Writer) {
 	writeTable(w, "requests/s", figures, spreads, &c.Comparison)
 	for _, r := range c.Results {
 		fmt.Fprintf(w, "%s: the client itself used %s µs of CPU per request\n", r.Protocol, number(r.ClientCPUMicrosOp))
-		writeMemory(w, r.Protocol, r.MemoryMB)
-		fmt.Fprintf(w, "%s: of which not pages of files, at most: %s MiB\n", r.Protocol, measured(slices.Max(r.OwnMB)))
+		if len(r.OwnMB) > 0 {
+			writeMemory(w, r.Protocol, r.MemoryMB)
+			fmt.Fprintf(w, "%s: the largest without pages of files: %s MiB\n", r.Protocol,
+				measured(slices.Max(r.OwnMB)))
+		}
 		if r.History != nil {
 			fmt.Fprintf(w, "%s: %s\n", r.Protocol, r.History)
 		}

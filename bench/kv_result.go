@@ -46,7 +46,7 @@ type KVResult struct {
 	History    *Verdict `json:"history,omitempty"`
 	// KeysLeft is the reason why the keys of a checked run are still there; "" if they are not.
 	KeysLeft string `json:"keys_left,omitempty"`
-	// MemoryMB is the resident memory of each server that was started, after the run, in MiB. OwnMB is what of it is not
+	// MemoryMB is the resident memory of each server that was started, after the run, in MiB. OwnMB is the same without
 	// pages of files.
 	MemoryMB         []float64   `json:"memory_mib,omitempty"`
 	OwnMB            []float64   `json:"own_memory_mib,omitempty"`

@@ -201,7 +201,8 @@ func TestIdleMembers(t *testing.T) {
 	if r.Idle == nil || r.Mode != "idle" || r.Commands != 0 || r.Rounds != 2 {
 		t.Fatalf("not the result of idle members: %+v", r)
 	}
-	if i := r.Idle; i.CPUPercent <= 0 || i.EgressBS < 1 || i.CPUSpread[0] > i.CPUPercent || i.CPUSpread[1] < i.CPUPercent {
+	if i := r.Idle; i.CPUPercent <= 0 || i.EgressBS < 1 || i.CPUSpread[0] > i.CPUPercent ||
+		i.CPUSpread[1] < i.CPUPercent {
 		t.Errorf("figures %+v", *i)
 	}
 	var text bytes.Buffer

@@ -73,7 +73,8 @@ func newWatchContest(c *WatchConfig, runs [][]*WatchResult) *WatchContest {
 
 func medianWatchResult(runs []*WatchResult) *WatchResult {
 	m := *runs[0]
-	m.Phases, m.Violations, m.MemoryMB = nil, nil, medianEach(runs, func(r *WatchResult) []float64 { return r.MemoryMB })
+	m.Phases, m.Violations = nil, nil
+	m.MemoryMB = medianEach(runs, func(r *WatchResult) []float64 { return r.MemoryMB })
 	for _, r := range runs {
 		m.Violations = append(m.Violations, r.Violations...)
 	}
@@ -128,8 +129,8 @@ const maxViolations = 10
 // WriteText writes the result as a table.
 func (c *WatchContest) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%d members, %d watches on %d streams and %d prefixes (stalled: %d), %d clients with %d-byte "+
-		"values, medians of %d rounds on %d cores, %s\n", c.Results[0].Nodes, c.Watchers, c.Streams, c.Prefixes, c.Stalled,
-		c.Clients, c.ValSize, c.Rounds, c.Machine.Cores, c.Machine.Filesystem)
+		"values, medians of %d rounds on %d cores, %s\n", c.Results[0].Nodes, c.Watchers, c.Streams, c.Prefixes,
+		c.Stalled, c.Clients, c.ValSize, c.Rounds, c.Machine.Cores, c.Machine.Filesystem)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "\t\tputs/s\t(spread)\tof alone\tp50 ms\tp99 ms\tevents/s\tcaught up s\tcancelled\terrors\t"+
 		"memory MiB\t")

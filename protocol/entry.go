@@ -190,6 +190,21 @@ func NewEmpty(leader MemberID) Entry {
 	return e
 }
 
+// NewConfig returns the entry of a configuration, not yet sealed.
+func NewConfig(id ProposalID, c Config) Entry {
+	e := Entry{Kind: EntryConfig, ID: id, Payload: EncodeConfig(c)}
+	e.SealPayload()
+	return e
+}
+
+// TargetEntry returns the membership to change to, as an entry for the member that may propose it. That member may not
+// know the membership: the instance that has it may have left the member out.
+func (p *ProposeChange) TargetEntry() Entry {
+	e := NewConfig(p.ID, *p.Target)
+	e.Seal(0, 0, make([]byte, HeadSize))
+	return e
+}
+
 // control returns an entry of the global log itself: no session, no payload, one number.
 func control(kind EntryKind, number uint64) Entry {
 	e := Entry{Kind: kind, Low: number}

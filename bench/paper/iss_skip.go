@@ -36,7 +36,7 @@ func votes(series string) string { return series + ", votes" }
 
 func issSkip() *Experiment {
 	e := &Experiment{
-		Title: "Skipping what nobody needs", Source: issPaper + ", figures 29 to 31",
+		Title: "Skips of unused slots, and votes for empty values", Source: issPaper + ", figures 29 to 31",
 		Text: []string{
 			issText, issRateText,
 			"The log has no gaps, so a leader without commands has to give its slots up, for those of others to be handed " +

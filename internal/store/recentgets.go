@@ -46,6 +46,9 @@ func (g *recentGets) shard(key []byte) *getShard {
 	return &g.shards[maphash.Bytes(g.seed, key)%uint64(len(g.shards))]
 }
 
+// sizeKept is about how many bytes a key takes that is kept: it is the map's key too.
+func sizeKept(kv *mvccpb.KeyValue) int { return keptGet + 2*len(kv.Key) + len(kv.Value) }
+
 // find returns a key at a revision, which was the newest one after state was read; nil: it is not here. It is not to be
 // changed.
 func (g *recentGets) find(key []byte, revision int64, state uint64) *mvccpb.KeyValue {
@@ -61,7 +64,7 @@ func (g *recentGets) find(key []byte, revision int64, state uint64) *mvccpb.KeyV
 
 // keep keeps what was read at a revision, after state was read.
 func (g *recentGets) keep(kv *mvccpb.KeyValue, revision int64, state uint64) {
-	n := keptGet + 2*len(kv.Key) + len(kv.Value)
+	n := sizeKept(kv)
 	if n > largestGet || marked(kv.Value) {
 		return
 	}
@@ -86,7 +89,7 @@ func (g *recentGets) wrote(changes []*mvccpb.KeyValue, revision int64) {
 		s.mu.Lock()
 		s.newest = max(s.newest, revision)
 		if kv := s.kvs[string(c.Key)]; kv != nil {
-			s.bytes -= keptGet + 2*len(kv.Key) + len(kv.Value)
+			s.bytes -= sizeKept(kv)
 			delete(s.kvs, string(c.Key))
 		}
 		s.mu.Unlock()

@@ -885,20 +885,28 @@ func (in *Instance) Check() error {
 	if early != in.early {
 		return fmt.Errorf("instance %d: %d pending batches are answered, not %d", in.cfg.Instance, early, in.early)
 	}
-	if in.tail != nil {
-		// Where bodies are coded, a new leader forgets entries that no one can make whole. The tail learns of that only
-		// with the next entry in the log, and nothing is proposed before it.
-		if st := in.core.Status(); in.cfg.Decided && in.tail.End() < st.Commit {
-			return fmt.Errorf("instance %d: the log is committed up to %d, its tail ends at %d", in.cfg.Instance, st.Commit,
-				in.tail.End())
-		} else if !in.cfg.Decided && (in.tail.End() < st.Last || in.tail.End() > st.Last && st.Placement == "copy") {
-			return fmt.Errorf("instance %d: the log ends at %d, its tail at %d", in.cfg.Instance, st.Last, in.tail.End())
-		}
-		if err := in.tail.Check(); err != nil {
-			return err
-		}
+	if err := in.checkTail(); err != nil {
+		return err
 	}
 	return in.core.Check()
+}
+
+// checkTail verifies that the tail follows the log. Where bodies are coded, a new leader forgets entries that no one
+// can make whole. The tail learns of that only with the next entry in the log, and nothing is proposed before it.
+func (in *Instance) checkTail() error {
+	if in.tail == nil {
+		return nil
+	}
+	st, end := in.core.Status(), in.tail.End()
+	follows := end == st.Last || end > st.Last && st.Placement != "copy"
+	if in.cfg.Decided {
+		follows = end >= st.Commit
+	}
+	if !follows {
+		return fmt.Errorf("instance %d: the log ends at %d, committed up to %d, and its tail at %d", in.cfg.Instance,
+			st.Last, st.Commit, end)
+	}
+	return in.tail.Check()
 }
 
 // withdraw withdraws a command of a pending batch. If none is left, the batch is not pending any more.

@@ -157,7 +157,7 @@ func (m *oneRule) allPrefixes() [][]int {
 
 // TestOneInstanceIsEnoughForARead: docs/internals/niagara.md, 3.3, the rule of one instance. A read index of one
 // instance that is not below what any member has of it serves a state that has come to the next slot of this instance.
-// It may be above: where many members lead, it is the last slot of which a quorum knows anything, decided or not.
+// It may be above that: with many leaders it is the last slot that a quorum has accepted, decided or not.
 func TestOneInstanceIsEnoughForARead(t *testing.T) {
 	sizes := []oneRule{{instances: 2, length: 2}, {instances: 2, length: 2, mutant: member.MutantReadShort},
 		{instances: 2, length: 3}, {instances: 3, length: 2}}

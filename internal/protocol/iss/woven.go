@@ -9,11 +9,11 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// What an instance has to do with others, with which its log is merged (docs/internals/iss.md, Cores). The order of the
-// merged log leaves out skips of rounds, and a seal that does not count. So these have no value for the history, as ⊥,
+// Several instances whose logs are merged into one (docs/internals/iss.md, Cores). The order of the merged log leaves
+// out skips of rounds, and a seal that does not count. So these have no value for the history, as ⊥,
 // and are in no leader's last slot, from which suspicion follows.
 
-// woven is an instance's part in a merged log.
+// woven is the state that an instance has only because its log is merged with those of others.
 type woven struct {
 	// follows: the members change in another instance, whose membership this one takes over.
 	follows bool
@@ -83,7 +83,7 @@ func (s *ISS) follow(in protocol.ProposeChange) {
 	case s.leads() == 0:
 		reason = protocol.ReasonNoLeader
 	case s.leads() != s.cfg.Self:
-		s.send(s.leads(), MsgPropose, Part{}).Entries = []protocol.Entry{targetEntry(&in)}
+		s.send(s.leads(), MsgPropose, Part{}).Entries = []protocol.Entry{in.TargetEntry()}
 		return
 	case s.changing():
 		reason = protocol.ReasonChangePending
@@ -95,14 +95,6 @@ func (s *ISS) follow(in protocol.ProposeChange) {
 		return
 	}
 	s.proposals.change = &in
-}
-
-// targetEntry is the membership to change to, for another member.
-func targetEntry(in *protocol.ProposeChange) protocol.Entry {
-	e := protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(*in.Target)}
-	e.SealPayload()
-	e.Seal(0, 0, make([]byte, protocol.HeadSize))
-	return e
 }
 
 // takeTargets follows the memberships that other members sent, and returns the other entries. Whether only names and
@@ -147,9 +139,7 @@ func (s *ISS) followed(in *protocol.ProposeChange) (e protocol.Entry, reason pro
 			return e, reason
 		}
 	}
-	e = protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(next)}
-	e.SealPayload()
-	return e, protocol.ReasonNone
+	return protocol.NewConfig(in.ID, next), protocol.ReasonNone
 }
 
 // nearer is the next membership on the way to one that the cluster has already. It adds or removes one voter at a time,

@@ -59,7 +59,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		r.out.Refuse(in.Context, protocol.ReasonNoLeader, 0)
 		return
 	case r.role != protocol.Leader && in.Target != nil:
-		r.forward([]protocol.Entry{targetEntry(&in)})
+		r.forward([]protocol.Entry{in.TargetEntry()})
 		return
 	case r.role != protocol.Leader:
 		r.out.Refuse(in.Context, protocol.ReasonNotLeader, r.leader)
@@ -128,15 +128,6 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	}
 	r.advance()
 	r.replicateAll()
-}
-
-// targetEntry tells the leader of the configuration to change to, which it may not know: the
-// instance that has it may have left the leader out, so that it does not get its entries.
-func targetEntry(in *protocol.ProposeChange) protocol.Entry {
-	e := protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(*in.Target)}
-	e.SealPayload()
-	e.Seal(0, 0, make([]byte, protocol.HeadSize))
-	return e
 }
 
 // onTarget changes to a configuration that another member sent, if it has other members or a newer profile. Whether
@@ -264,8 +255,7 @@ func (r *Raft) keepsState(next *protocol.Config) bool {
 
 // appendConfig appends a configuration, which is active at once.
 func (r *Raft) appendConfig(c protocol.Config, id protocol.ProposalID) {
-	e := protocol.Entry{Kind: protocol.EntryConfig, ID: id, Payload: protocol.EncodeConfig(c)}
-	e.SealPayload()
+	e := protocol.NewConfig(id, c)
 	r.appendOwn(&e, make([]byte, protocol.HeadSize))
 	if err := r.members.Append(e.Index, c); err != nil {
 		panic(err) // the profile is the active one, or usable as proposeChange saw

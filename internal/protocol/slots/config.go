@@ -127,9 +127,7 @@ func NextConfig(c *protocol.Config, in *protocol.ProposeChange, quorums quorum.S
 	if reason != protocol.ReasonNone {
 		return e, reason
 	}
-	e = protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(next)}
-	e.SealPayload()
-	return e, protocol.ReasonNone
+	return protocol.NewConfig(in.ID, next), protocol.ReasonNone
 }
 
 // Removed reports whether a member was removed.
@@ -146,7 +144,7 @@ func RefuseChange(c *protocol.Config, self protocol.MemberID, role protocol.Role
 	case role != protocol.Leader:
 		return protocol.ReasonNoLeader
 	case in.Target != nil:
-		return protocol.ReasonInvalidChange // instances of these protocols are not merged
+		return protocol.ReasonInvalidChange // the protocol has no instances that follow others
 	}
 	return protocol.ReasonNone
 }

@@ -36,7 +36,7 @@ var switchTargets = map[string][]string{
 // switchesInRun draws what operators change during a run.
 var switchesInRun = draw.New("switches")
 
-// wovenSeals draws behind which seals there are several instances in each of which all members lead.
+// wovenSeals draws which switches to a protocol with many leaders begin several instances.
 var wovenSeals = draw.New("seals to several instances with many leaders")
 
 var (
