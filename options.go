@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/replica"
 	"github.com/braidlog/braid/protocol"
@@ -113,7 +114,7 @@ type Experiment struct {
 	NoPipeline       bool // one frame in progress per follower
 	NoParallelAppend bool // the leader writes to its disk before it sends
 	NoAsyncApply     bool // replication waits for the state machine
-	MaxBatchBytes    int  // payload bytes at which an entry is full; default 1 MiB
+	MaxBatchBytes    int  // payload bytes at which an entry is full; default 128 KiB
 	MaxBatchCommands int  // commands at which an entry is full; default no limit
 	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
 	PipelineDepth    int  // frames and batches in progress; default adaptive
@@ -166,7 +167,7 @@ func (o Options) complete() (*config, error) {
 	c.ElectionTimeout = common.ElectionTimeout.In(choice.Values)
 	c.LeaseReads = common.LeaseReads.In(choice.Values)
 	c.Fit = common.Fit.In(choice.Values)
-	c.Experiment.MaxBatchBytes = cmp.Or(c.Experiment.MaxBatchBytes, 1<<20)
+	c.Experiment.MaxBatchBytes = cmp.Or(c.Experiment.MaxBatchBytes, intake.DefaultBatchBytes)
 	c.Experiment.MaxFrameBytes = cmp.Or(c.Experiment.MaxFrameBytes, 1<<20)
 	c.Limits.complete()
 	c.Logger = cmp.Or(c.Logger, slog.Default())

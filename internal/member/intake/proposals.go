@@ -12,6 +12,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
+// DefaultBatchBytes is the default of MaxBatch. Batches of instances in a merged log leave by links of their own, and
+// the log waits for the last of them. So a burst of commands has to be cut into pieces that can be distributed.
+const DefaultBatchBytes = 128 << 10
+
 // Proposals collects a member's commands into batches until an instance takes them. While batches
 // are pending the next one grows. Not safe for concurrent use.
 type Proposals struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/protocol"
@@ -48,7 +49,7 @@ type Config struct {
 	Conflicts float64
 	Keys      int
 	// MaxBatchCommands and MaxBatchBytes bound a batch, as in braid.Options; 0: no limit on the
-	// number, and 1 MiB. NoBatching is an entry for each command, and a message for each entry.
+	// number, and intake.DefaultBatchBytes. NoBatching is an entry for each command, and a message for each entry.
 	MaxBatchCommands, MaxBatchBytes int
 	NoBatching                      bool
 	// Depth is the maximal number of concurrent batches of a member in an instance; 0: adaptive.
@@ -68,7 +69,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.MaxBatchCommands = 1
 	}
 	if c.MaxBatchBytes == 0 {
-		c.MaxBatchBytes = 1 << 20
+		c.MaxBatchBytes = intake.DefaultBatchBytes
 	}
 	if c.Warmup == 0 {
 		c.Warmup = c.Duration / 4
