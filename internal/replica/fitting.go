@@ -2,7 +2,6 @@ package replica
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -32,16 +31,19 @@ type fitting struct {
 	how *Fitting
 
 	published          atomic.Pointer[published]
+	shown              atomic.Bool // published was read since the last report
 	changes, takenBack atomic.Uint64
 	acting             atomic.Bool // a wish is being carried out
 
-	mu     sync.Mutex
-	trips  map[protocol.MemberID]*trips
-	heard  fit.Heard
-	answer []byte // to reports: what this member has published; nil: it does not lead
+	mu      sync.Mutex
+	trips   map[protocol.MemberID]*trips
+	heard   fit.Heard
+	decided *fit.Published // the answer to reports; nil: this member does not lead
+	encoded []byte         // decided, or nil
 
 	// Of the goroutine alone:
 	measures measures
+	brief    int         // reports in a row that were brief
 	fitter   *fit.Fitter // nil: another member leads, or none has led yet
 }
 
@@ -57,7 +59,8 @@ func (f *fitting) reset() {
 	f.published.Store(nil)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.trips, f.heard, f.answer = map[protocol.MemberID]*trips{}, fit.Heard{}, nil
+	f.trips, f.heard = map[protocol.MemberID]*trips{}, fit.Heard{}
+	f.decided, f.encoded = nil, nil
 }
 
 func (f *fitting) every() time.Duration {
@@ -92,7 +95,7 @@ func (f *fitting) tick() {
 	report, ok := f.measures.report(r, f.shortest())
 	if ok {
 		f.hear(report)
-		f.tell(&report)
+		f.tell(&memberReport{report, f.briefly()})
 	}
 	switch leader, operates := f.look(); {
 	case leader != 0 && leader != r.opt.Self:
@@ -113,7 +116,7 @@ func (f *fitting) follow() {
 	f.fitter = nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.answer = nil
+	f.decided, f.encoded = nil, nil
 }
 
 // step has the fitter decide, on the member that leads.
@@ -139,15 +142,10 @@ func (f *fitting) step(changing bool) {
 
 // publish shows a decision on this member, and on those that report to it.
 func (f *fitting) publish(p *fit.Published) {
-	answer, err := json.Marshal(p)
-	if err != nil {
-		f.r.log.Warn("a decision of the fitter cannot be told to others", "err", err)
-		answer = nil
-	}
 	f.published.Store(&published{decision: p})
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.answer = answer
+	f.decided, f.encoded = p, nil
 }
 
 // act carries out a wish.

@@ -15,21 +15,25 @@ import (
 	"github.com/braidlog/braid/protocol/common"
 )
 
-// reportLinks counts the reports that a member sends.
+// reportLinks counts the reports that a member sends, and the decisions that it gets.
 type reportLinks struct {
 	links
-	sent *atomic.Int64
+	sent, decisions *atomic.Int64
 }
 
 func (l *reportLinks) Request(ctx context.Context, to uint64, request []byte) ([]byte, error) {
+	answer, err := l.links.Request(ctx, to, request)
 	if request[0] == askReport {
 		l.sent.Add(1)
+		if len(answer) > 0 {
+			l.decisions.Add(1)
+		}
 	}
-	return l.links.Request(ctx, to, request)
+	return answer, err
 }
 
 // fits has members fit their log, and counts their reports.
-func fits(mode protocol.Fit, sent *atomic.Int64) func(*Options) {
+func fits(mode protocol.Fit, sent, decisions *atomic.Int64) func(*Options) {
 	return func(o *Options) {
 		grows(true)(o)
 		o.Settings.Flags = common.Fit.Set(o.Settings.Flags, mode)
@@ -40,7 +44,7 @@ func fits(mode protocol.Fit, sent *atomic.Int64) func(*Options) {
 		join := o.newLinks
 		o.newLinks = func(t transport.Options) (links, error) {
 			l, err := join(t)
-			return &reportLinks{links: l, sent: sent}, err
+			return &reportLinks{links: l, sent: sent, decisions: decisions}, err
 		}
 	}
 }
@@ -48,8 +52,8 @@ func fits(mode protocol.Fit, sent *atomic.Int64) func(*Options) {
 // TestMembersTellWhatTheyMeasure: the leader has a report of each, and each has the leader's decision. Another leader
 // has its own.
 func TestMembersTellWhatTheyMeasure(t *testing.T) {
-	var sent atomic.Int64
-	inBubble(t, setting{size: 3, tune: fits(protocol.FitAdvise, &sent)}, func(c *testCluster) {
+	var sent, decisions atomic.Int64
+	inBubble(t, setting{size: 3, tune: fits(protocol.FitAdvise, &sent, &decisions)}, func(c *testCluster) {
 		decided := func(leader protocol.MemberID) {
 			c.until("all know what the leader decides", func() bool {
 				commands := uint64(0)
@@ -79,10 +83,40 @@ func TestMembersTellWhatTheyMeasure(t *testing.T) {
 	})
 }
 
+// TestDecisionsAreAskedForAsTheyAreShown: the leader's decision, which has all reports, is sent to members that show it,
+// and otherwise once in ten reports.
+func TestDecisionsAreAskedForAsTheyAreShown(t *testing.T) {
+	var sent, decisions atomic.Int64
+	inBubble(t, setting{size: 3, tune: fits(protocol.FitAdvise, &sent, &decisions)}, func(c *testCluster) {
+		leader := c.leader()
+		follower := c.running[leader%3+1]
+		c.until("there is a decision", func() bool {
+			p := follower.Status().Fit
+			return p != nil && p.By == leader
+		})
+		pass := func(d time.Duration, show bool) (reports, answers int64) {
+			began, s, a := time.Now(), sent.Load(), decisions.Load()
+			c.until("a while passes", func() bool {
+				if show {
+					require.NotNil(c.t, follower.Status().Fit)
+				}
+				return time.Since(began) >= d
+			})
+			return sent.Load() - s, decisions.Load() - a
+		}
+		pass(2*time.Second, false) // what was shown above
+		reports, answers := pass(20*time.Second, false)
+		require.InDelta(c.t, 6*20, reports, 12)
+		require.InDelta(c.t, 2*2, answers, 1, "two followers, once in ten seconds")
+		_, answers = pass(20*time.Second, true)
+		require.InDelta(c.t, 20+2, answers, 3, "one follower shows it")
+	})
+}
+
 // TestNothingIsMeasuredThatIsNotFitted: with fit off, no reports are sent, and there is no decision.
 func TestNothingIsMeasuredThatIsNotFitted(t *testing.T) {
-	var sent atomic.Int64
-	inBubble(t, setting{size: 3, tune: fits(protocol.FitOff, &sent)}, func(c *testCluster) {
+	var sent, decisions atomic.Int64
+	inBubble(t, setting{size: 3, tune: fits(protocol.FitOff, &sent, &decisions)}, func(c *testCluster) {
 		leader := c.leader()
 		c.fill(leader, "x", 10)
 		set := func(mode protocol.Fit) {
@@ -115,10 +149,10 @@ func TestNothingIsMeasuredThatIsNotFitted(t *testing.T) {
 
 // TestChangesOfTheFitterAreCounted: those that were made, and of those the ones that take an earlier one back.
 func TestChangesOfTheFitterAreCounted(t *testing.T) {
-	var sent atomic.Int64
+	var sent, decisions atomic.Int64
 	failed := errors.New("another profile is active")
 	inBubble(t, setting{size: 1, tune: func(o *Options) {
-		fits(protocol.FitOn, &sent)(o)
+		fits(protocol.FitOn, &sent, &decisions)(o)
 		o.Fitting.Act = func(_ context.Context, _ *Replica, w *fit.Wish) error {
 			if w.Version > 1 {
 				return failed

@@ -10,9 +10,33 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
+// memberReport is a report as it is sent.
+type memberReport struct {
+	fit.Report
+	// Brief: the member does not need the leader's newest decision now.
+	Brief bool `json:"brief,omitempty"`
+}
+
+// mostBrief is how many reports in a row are brief, at most. So a decision that is shown, but rarely, is not much older.
+const mostBrief = 9
+
+// briefly reports whether the next report is brief. A decision has all members' reports, and is most of what members
+// send while nothing else happens. So it is only asked for if it was shown since the last report, if none of the
+// present leader is known, or if it is old.
+func (f *fitting) briefly() bool {
+	p := f.published.Load()
+	leader, _ := f.look()
+	if f.shown.Swap(false) || p == nil || p.leader() != leader || f.brief == mostBrief {
+		f.brief = 0
+		return false
+	}
+	f.brief++
+	return true
+}
+
 // tell sends a report to all other members. How long an answer takes is the round trip to a member, and that of the
 // leader has its newest decision.
-func (f *fitting) tell(report *fit.Report) {
+func (f *fitting) tell(report *memberReport) {
 	request, err := json.Marshal(report)
 	if err != nil {
 		f.r.log.Warn("what this member measured cannot be told to others", "err", err)
@@ -73,8 +97,17 @@ type published struct {
 	by       protocol.MemberID
 }
 
-// newest is the newest decision; nil: there is none.
+// leader is the member that decided.
+func (p *published) leader() protocol.MemberID {
+	if p.decision != nil {
+		return p.decision.By
+	}
+	return p.by
+}
+
+// newest is the newest decision, which is shown; nil: there is none.
 func (f *fitting) newest() *fit.Published {
+	f.shown.Store(true)
 	p := f.published.Load()
 	switch {
 	case p == nil:
@@ -91,20 +124,30 @@ func (f *fitting) newest() *fit.Published {
 	return decoded
 }
 
-// answerReport takes in a report of another member. The answer is the newest decision, if this member leads.
+// answerReport takes in a report of another member. The answer is the newest decision, if this member leads and the
+// report is not brief.
 func (f *fitting) answerReport(from protocol.MemberID, request []byte) ([]byte, error) {
 	if f == nil || !f.r.tuning().measures() {
 		return nil, nil
 	}
-	var report fit.Report
+	var report memberReport
 	if err := json.Unmarshal(request, &report); err != nil {
 		return nil, err
 	}
 	report.Member = from
-	f.hear(report)
+	f.hear(report.Report)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.answer, nil
+	if report.Brief || f.decided == nil {
+		return nil, nil
+	}
+	if f.encoded == nil {
+		var err error
+		if f.encoded, err = json.Marshal(f.decided); err != nil {
+			return nil, err
+		}
+	}
+	return f.encoded, nil
 }
 
 // hear takes in a report.
