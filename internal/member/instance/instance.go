@@ -24,10 +24,9 @@ type InstanceConfig struct {
 	RetryAfter, GiveUp time.Duration
 	// Depth is how many batches may be pending at once; 0: adaptive (see Room).
 	Depth int
-	// ForwardBytes bounds the batches that were sent to another member, which leads, and that are
-	// not settled. The next batches wait until they fit. A single batch may always be sent. 0: a
-	// default.
-	ForwardBytes int
+	// ProposedBytes bounds the batches that are proposed and not answered. The next ones wait until they fit. A single
+	// batch may always be proposed. 0: a default.
+	ProposedBytes int
 	// Merged is what the core was started from, if the instance's log is merged with others into the global log, or can
 	// be. Alone: the global log began with one instance, without rounds. nil: its log is the global log forever.
 	Merged *protocol.Recovered
@@ -106,7 +105,7 @@ type pendingRead struct {
 
 // NewInstance wraps a core.
 func NewInstance(cfg InstanceConfig, core protocol.Core) *Instance {
-	cfg.ForwardBytes = cmp.Or(cfg.ForwardBytes, forwardBytes)
+	cfg.ProposedBytes = cmp.Or(cfg.ProposedBytes, proposedBytes)
 	in := &Instance{cfg: cfg, core: core}
 	base := max(core.Status().First, 1) - 1
 	in.backlog = backlog{given: base, added: base, applied: base, limit: protocol.Index(cfg.Backlog),
@@ -378,6 +377,8 @@ func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait
 		return n < in.cfg.Depth, 0
 	}
 	switch {
+	case n > 0 && in.unanswered()+bytes > in.cfg.ProposedBytes:
+		return false, 0
 	case n < adaptiveDepth, (full || bytes >= largeBatch) && n < adaptiveMax:
 		return true, 0
 	case n >= adaptiveMax:
@@ -385,6 +386,16 @@ func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait
 	}
 	wait = in.lastAt + in.interval() - now
 	return wait <= 0, max(wait, 0)
+}
+
+// unanswered is the bytes of the pending batches that are not answered.
+func (in *Instance) unanswered() (bytes int) {
+	for _, b := range in.pending {
+		if !b.Answered {
+			bytes += b.Size()
+		}
+	}
+	return bytes
 }
 
 // interval is the time after which the next batch leaves while others are pending.
@@ -405,9 +416,10 @@ func (in *Instance) cutOff(from protocol.MemberID) {
 	}
 }
 
-// forwardBytes is the default of ForwardBytes. It fills a link of 1 Gbit/s and 100 ms, and fits
-// into a link's queue several times.
-const forwardBytes = 16 << 20
+// proposedBytes is the default of ProposedBytes. It fills a link of 1 Gbit/s and 100 ms, and fits
+// into a link's queue several times. It is the same for a leader's own batches: otherwise these would fill the queues
+// of disk and links, and the clients of other members would wait twice as long.
+const proposedBytes = 16 << 20
 
 // forwarded is the bytes of the batches that another member was handed and has not settled.
 func (in *Instance) forwarded(to protocol.Route) (bytes int) {
@@ -444,7 +456,7 @@ func (in *Instance) admits(b *intake.Batch, to protocol.Route, forwarded *int) b
 		return true
 	}
 	crowded := slices.Contains(in.crowded, to.To)
-	if !crowded && *forwarded > 0 && *forwarded+b.Size() > in.cfg.ForwardBytes {
+	if !crowded && *forwarded > 0 && *forwarded+b.Size() > in.cfg.ProposedBytes {
 		in.crowded, crowded = append(in.crowded, to.To), true
 	}
 	if !crowded {

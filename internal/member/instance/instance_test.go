@@ -168,7 +168,7 @@ func TestBodiesAreNotForwardedAgainTooSoon(t *testing.T) {
 // new leader all at once, and it keeps its order.
 func TestForwardedBatchesLeaveAsThereIsRoom(t *testing.T) {
 	c, in := newScripted(0)
-	in.cfg.ForwardBytes = 250
+	in.cfg.ProposedBytes = 250
 	var out Outbox
 	for seq := range uint64(5) {
 		in.Propose(0, membertest.Sealed(seq+1, string(make([]byte, 98))), &out) // 99 bytes
@@ -211,7 +211,7 @@ func TestForwardedBatchesLeaveAsThereIsRoom(t *testing.T) {
 
 func TestALeaderOfItsOwnGetsEverythingAtOnce(t *testing.T) {
 	c, in := newScripted(1)
-	in.cfg.ForwardBytes = 1
+	in.cfg.ProposedBytes = 1
 	var out Outbox
 	in.Propose(0, membertest.Sealed(1, "a"), &out)
 	in.Propose(0, membertest.Sealed(2, "b"), &out)
@@ -280,6 +280,24 @@ func TestRoomLetsBatchesGrow(t *testing.T) {
 	require.True(t, ok, "nor do full ones")
 	ok, _ = in.Room(adaptiveInterval, 100, false)
 	require.True(t, ok, "the way to the quorum is long")
+}
+
+// A leader proposes no more bytes of its own at a time than other members may forward to it.
+func TestRoomIsBoundedInBytes(t *testing.T) {
+	_, in := newScripted(1)
+	in.cfg.ProposedBytes = 200
+	var out Outbox
+	ok, _ := in.Room(0, 1000, true)
+	require.True(t, ok, "one of any size")
+	in.Propose(0, membertest.Sealed(1, string(make([]byte, 98))), &out) // 99 bytes
+	ok, _ = in.Room(0, 101, true)
+	require.True(t, ok)
+	ok, wait := in.Room(time.Second, 102, true)
+	require.False(t, ok)
+	require.Zero(t, wait, "only an answer makes room")
+	in.pending[0].Answered, in.early = true, 1
+	ok, _ = in.Room(0, 1000, true)
+	require.True(t, ok, "no one waits for what is answered early")
 }
 
 // A member whose only route is itself, as with ISS, lets batches grow longer while its disk writes.

@@ -228,7 +228,7 @@ func TestBatchesFollowTheirPath(t *testing.T) {
 	routes(2, 1, 3)
 	require.Equal(t, [][]uint64{{here.Entry.ID.Seq, waits.Entry.ID.Seq}}, proposed())
 
-	s.in.cfg.ForwardBytes = 1
+	s.in.cfg.ProposedBytes = 1
 	more := s.propose("more", odd)
 	require.Empty(t, proposed(), "member 3 has enough")
 	require.Equal(t, protocol.ReasonOverloaded, more.Reason)

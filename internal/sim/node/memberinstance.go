@@ -105,7 +105,7 @@ func (s *MemberInstance) begin(session protocol.Session, log *member.InstanceLog
 	t := &m.tuning
 	config := instance.InstanceConfig{
 		Self: m.ID, Instance: s.Instance, Session: session,
-		RetryAfter: t.Election, GiveUp: t.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes,
+		RetryAfter: t.Election, GiveUp: t.GiveUp, Depth: set.Depth, ProposedBytes: set.Core.MaxInflightBytes,
 		Backlog: set.Backlog, Codec: s.Judges.Core.Codec, Decided: s.Judges.Core.Judged.DecidedOnly,
 		Mutant: set.MutantName(),
 	}
