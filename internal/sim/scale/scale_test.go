@@ -174,7 +174,7 @@ func TestInstancesUseCores(t *testing.T) {
 // The paper's figure 5b: values of 2 KiB over cards of 250 Mbit/s.
 func TestInstancesUseCards(t *testing.T) {
 	cfg := Config{
-		Nodes: 3, Instances: 1, Cores: 4, Payload: 2048, Inflight: 2000, MaxBatchBytes: 64 << 10,
+		Nodes: 3, Instances: 1, Cores: 4, Payload: 2048, Inflight: 2000,
 		Cards: 4, Bandwidth: 250e6 / 8, Warmup: 500 * time.Millisecond, Duration: time.Second, Costs: typicalCosts(),
 	}
 	raft := run(t, cfg)
@@ -182,7 +182,7 @@ func TestInstancesUseCards(t *testing.T) {
 	cfg.Instances, cfg.Protocol = 4, "niagara"
 	woven := run(t, cfg)
 	require.InEpsilon(t, 4*cfg.Bandwidth, woven.Egress, 0.1)
-	require.Greater(t, woven.Throughput, 3*raft.Throughput)
+	require.Greater(t, woven.Throughput, 3.5*raft.Throughput)
 }
 
 // A run may end after enough commands. Its result is for the time that it took.
