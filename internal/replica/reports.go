@@ -17,7 +17,7 @@ type memberReport struct {
 	Brief bool `json:"brief,omitempty"`
 }
 
-// mostBrief is how many reports in a row are brief, at most. So a decision that is shown, but rarely, is not much older.
+// mostBrief is how many reports in a row are brief, at most. A decision that is rarely shown is not much older.
 const mostBrief = 9
 
 // briefly reports whether the next report is brief. A decision has all members' reports, and is most of what members
