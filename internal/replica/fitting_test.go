@@ -83,8 +83,8 @@ func TestMembersTellWhatTheyMeasure(t *testing.T) {
 	})
 }
 
-// TestDecisionsAreAskedForAsTheyAreShown: the leader's decision, which has all reports, is sent to members that show it,
-// and otherwise once in ten reports.
+// TestDecisionsAreAskedForAsTheyAreShown: the leader's decision, which has all reports, is sent to members that show
+// it, and otherwise once in ten reports.
 func TestDecisionsAreAskedForAsTheyAreShown(t *testing.T) {
 	var sent, decisions atomic.Int64
 	inBubble(t, setting{size: 3, tune: fits(protocol.FitAdvise, &sent, &decisions)}, func(c *testCluster) {
