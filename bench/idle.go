@@ -64,7 +64,8 @@ func medianIdle(runs []*LogResult) *IdleFigures {
 func writeIdle(w io.Writer, results []*LogResult) {
 	r := results[0]
 	fmt.Fprintf(w, "%d idle members in one process, heartbeats of %v, %.1f s, medians of %d rounds on %d cores, "+
-		"%s (%s)\n", r.Nodes, Heartbeat, r.DurationS, max(r.Rounds, 1), r.Machine.Cores, r.Machine.Filesystem, r.DataDir)
+		"%s (%s)\n", r.Nodes, Heartbeat, r.DurationS, max(r.Rounds, 1), r.Machine.Cores, r.Machine.Filesystem,
+		r.DataDir)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "\tCPU, % of a core\t(spread)\tegress B/s\tfsyncs/s\tstolen %\tothers %\t")
 	for _, r := range results {

@@ -35,11 +35,9 @@ type fitting struct {
 	changes, takenBack atomic.Uint64
 	acting             atomic.Bool // a wish is being carried out
 
-	mu      sync.Mutex
-	trips   map[protocol.MemberID]*trips
-	heard   fit.Heard
-	decided *fit.Published // the answer to reports; nil: this member does not lead
-	encoded []byte         // decided, or nil
+	mu    sync.Mutex
+	trips map[protocol.MemberID]*trips
+	heard fit.Heard
 
 	// Of the goroutine alone:
 	measures measures
@@ -60,7 +58,6 @@ func (f *fitting) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.trips, f.heard = map[protocol.MemberID]*trips{}, fit.Heard{}
-	f.decided, f.encoded = nil, nil
 }
 
 func (f *fitting) every() time.Duration {
@@ -99,7 +96,7 @@ func (f *fitting) tick() {
 	}
 	switch leader, operates := f.look(); {
 	case leader != 0 && leader != r.opt.Self:
-		f.follow()
+		f.fitter = nil
 	case leader == r.opt.Self && ok:
 		f.step(operates || f.acting.Load())
 	}
@@ -109,14 +106,6 @@ func (f *fitting) tick() {
 func (f *fitting) look() (leader protocol.MemberID, operates bool) {
 	f.r.readView(func(v *cluster.MemberView) { leader, operates = v.Lead().Leader, f.r.operations.Open() > 0 })
 	return leader, operates
-}
-
-// follow ends the member's own decisions, because another member leads.
-func (f *fitting) follow() {
-	f.fitter = nil
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.decided, f.encoded = nil, nil
 }
 
 // step has the fitter decide, on the member that leads.
@@ -133,19 +122,11 @@ func (f *fitting) step(changing bool) {
 	if d.Event != "" {
 		r.log.Info("fitting the log to its load", "event", "fit", "decision", d.Event)
 	}
-	f.publish(&fit.Published{By: r.opt.Self, At: v.Wall, Mode: v.Mode, Version: v.Profile.Version, Decision: d,
-		Reports: v.Reports})
+	f.published.Store(&published{by: r.opt.Self, decision: &fit.Published{By: r.opt.Self, At: v.Wall, Mode: v.Mode,
+		Version: v.Profile.Version, Decision: d, Reports: v.Reports}})
 	if d.Acts && f.acting.CompareAndSwap(false, true) {
 		r.spawn(func(ctx context.Context) { f.act(ctx, d.Wish) })
 	}
-}
-
-// publish shows a decision on this member, and on those that report to it.
-func (f *fitting) publish(p *fit.Published) {
-	f.published.Store(&published{decision: p})
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.decided, f.encoded = p, nil
 }
 
 // act carries out a wish.

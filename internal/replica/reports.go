@@ -26,7 +26,7 @@ const mostBrief = 9
 func (f *fitting) briefly() bool {
 	p := f.published.Load()
 	leader, _ := f.look()
-	if f.shown.Swap(false) || p == nil || p.leader() != leader || f.brief == mostBrief {
+	if f.shown.Swap(false) || p == nil || p.by != leader || f.brief == mostBrief {
 		f.brief = 0
 		return false
 	}
@@ -86,23 +86,16 @@ func (f *fitting) ask(ctx context.Context, to protocol.MemberID, t *trips, reque
 		return
 	}
 	if leader, _ := f.look(); leader == to && f.r.tuning().measures() {
-		f.published.Store(&published{encoded: answer, by: to})
+		f.published.Store(&published{by: to, encoded: answer})
 	}
 }
 
-// published is a decision that is shown. One of another member is decoded if it is, because most are not.
+// published is a decision of a member. Another member's is decoded when it is shown, and this one's is encoded when it
+// is asked for, because most are not.
 type published struct {
-	decision *fit.Published // nil: encoded has it
-	encoded  []byte
 	by       protocol.MemberID
-}
-
-// leader is the member that decided.
-func (p *published) leader() protocol.MemberID {
-	if p.decision != nil {
-		return p.decision.By
-	}
-	return p.by
+	decision *fit.Published // nil: encoded has it
+	encoded  []byte         // nil: not encoded yet
 }
 
 // newest is the newest decision, which is shown; nil: there is none.
@@ -120,7 +113,7 @@ func (f *fitting) newest() *fit.Published {
 		f.r.log.Warn("a decision of the fitter cannot be read", "member", p.by, "err", err)
 		return nil
 	}
-	f.published.CompareAndSwap(p, &published{decision: decoded})
+	f.published.CompareAndSwap(p, &published{by: p.by, decision: decoded, encoded: p.encoded})
 	return decoded
 }
 
@@ -136,18 +129,27 @@ func (f *fitting) answerReport(from protocol.MemberID, request []byte) ([]byte, 
 	}
 	report.Member = from
 	f.hear(report.Report)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if report.Brief || f.decided == nil {
+	if report.Brief {
 		return nil, nil
 	}
-	if f.encoded == nil {
-		var err error
-		if f.encoded, err = json.Marshal(f.decided); err != nil {
-			return nil, err
-		}
+	return f.decided()
+}
+
+// decided is this member's newest decision, encoded; nil: it does not lead, or has not decided yet.
+func (f *fitting) decided() ([]byte, error) {
+	p, self := f.published.Load(), f.r.opt.Self
+	if leader, _ := f.look(); leader != self || p == nil || p.by != self {
+		return nil, nil
 	}
-	return f.encoded, nil
+	if p.encoded != nil {
+		return p.encoded, nil
+	}
+	encoded, err := json.Marshal(p.decision)
+	if err != nil {
+		return nil, err
+	}
+	f.published.CompareAndSwap(p, &published{by: self, decision: p.decision, encoded: encoded})
+	return encoded, nil
 }
 
 // hear takes in a report.

@@ -373,12 +373,13 @@ func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait
 	if in.backlog.beyond(in.backlog.applied) {
 		return false, 0
 	}
+	if n > 0 && in.unanswered()+bytes > in.cfg.ProposedBytes {
+		return false, 0
+	}
 	if in.cfg.Depth > 0 {
 		return n < in.cfg.Depth, 0
 	}
 	switch {
-	case n > 0 && in.unanswered()+bytes > in.cfg.ProposedBytes:
-		return false, 0
 	case n < adaptiveDepth, (full || bytes >= largeBatch) && n < adaptiveMax:
 		return true, 0
 	case n >= adaptiveMax:

@@ -22,7 +22,7 @@
 //	catchup.go  a member that is behind requests entries, and is sent them
 //	read.go     read indexes
 //	seal.go     a log that ends
-//	woven.go    instances whose logs are merged: skips of rounds, the membership of the first one
+//	woven.go    merged logs: an instance skips rounds, and takes over the membership of the first instance
 //	relay.go    messages through relays
 //	disk.go     what is written; wrote.go: which records ISS writes
 //	settings.go the settings of its own; tune.go: changes of settings; info.go: what others know of the core

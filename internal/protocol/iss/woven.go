@@ -13,7 +13,7 @@ import (
 // out skips of rounds, and a seal that does not count. So these have no value for the history, as ⊥,
 // and are in no leader's last slot, from which suspicion follows.
 
-// woven is the state that an instance has only because its log is merged with those of others.
+// woven is the state of an instance for merging its log with the logs of other instances.
 type woven struct {
 	// follows: the members change in another instance, whose membership this one takes over.
 	follows bool
