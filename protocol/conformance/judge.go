@@ -102,7 +102,11 @@ func (j *judge) effects(n *Node, e *protocol.Effects) {
 	for _, r := range e.Reject {
 		j.rejected(n, r)
 	}
-	if s := n.Core.Status(); s.Role == protocol.Leader {
+	s := n.Core.Status()
+	if made := s.Config.Profile.Version; !s.Undecided && j.keyed.keys == 0 && made > j.config.Profile.Version {
+		j.t.Fatalf("member %s has version %d of the profile, which no member has committed, as decided", n.ID, made)
+	}
+	if s.Role == protocol.Leader {
 		if first, ok := j.leaders[s.Term]; ok && first != n.ID {
 			j.t.Fatalf("members %s and %s lead term %d", first, n.ID, s.Term)
 		}

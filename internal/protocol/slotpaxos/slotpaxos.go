@@ -267,7 +267,7 @@ func (s *Paxos) Status() protocol.Status {
 		First: s.log.Base + 1, Last: s.log.Last(), Durable: s.disk.Durable.Last, Commit: s.committed, Config: s.conf.Clone(),
 		Routes:  []protocol.Route{{To: s.leader, Term: protocol.Term(s.ballot)}},
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
-		Lacking: s.bodies.Missing,
+		Lacking: s.bodies.Missing, ConfigIndex: s.log.ConfigAt, Undecided: s.settled() < s.log.Last(),
 	}
 	if s.role == protocol.Leader {
 		st.K = 1
