@@ -47,9 +47,9 @@ func (s *shape) led() bool { return s.protocol != iss && !s.spread }
 // raftlike reports whether the core is that of raft, so that a tune is enough to change to another such shape.
 func (s *shape) raftlike() bool { return s.protocol != iss && s.protocol != multiPaxos }
 
-// regrouped is the shape with its leaders together.
+// regrouped is the shape with its leaders together. A switch to niagara turns lanes off.
 func (s shape) regrouped() shape {
-	s.spread = false
+	s.spread, s.lanes = false, s.lanes && s.protocol != niagara
 	return s
 }
 
@@ -217,8 +217,6 @@ func (s *shape) excluded(v *View, l *load, now *shape) string {
 		return "lease reads are on, and it has none"
 	case s.code && !now.code && len(v.Members) < 5 && level < 3:
 		return fmt.Sprintf("it needs 5 members, or 3 that answer alike: %d do", level)
-	case s.lanes && s.protocol == niagara:
-		return "a switch to it would turn lanes off"
 	case s.lanes && l.blind() == 0:
 		return "no command is blind"
 	case !s.led() && ailing != nil:

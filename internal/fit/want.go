@@ -76,7 +76,7 @@ func (f *Fitter) restore(v *View, all []option) *wanted {
 	if !now.spread {
 		to = shape{protocol: raft, instances: 1}
 	}
-	if to.excluded(v, f.load, now) != "" && !to.lanes { // lanes can be turned off
+	if to.excluded(v, f.load, now) != "" {
 		return nil
 	}
 	o := choose(all, f.load.leader, func(o *option) bool { return o.shape == to })

@@ -62,6 +62,9 @@ func (f *fitting) fulfil(wish *fit.Wish) {
 func shapeOf(c *registry.Choice, instances int) string {
 	v := c.Values
 	shape := fmt.Sprintf("%s of %d, %s %d", c.Name, instances, c.Placement, common.CodeK.In(v))
+	if lanes, _ := v.Get("lanes"); lanes == "true" {
+		shape += ", lanes"
+	}
 	if instances > 1 {
 		shape += ", " + string(common.Leaders.In(v))
 	}
