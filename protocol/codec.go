@@ -90,7 +90,7 @@ const (
 	// Urgent: it goes alongside the stream.
 	Urgent
 	// BothWays: it goes in the stream, and without Context alongside it. The one in the stream also asks how much of
-	// the stream has arrived.
+	// the stream has arrived. One that is marked Aside goes alongside only.
 	BothWays
 	// SameWay: it answers a BothWays message by the same path: alongside the stream if it has no Context.
 	SameWay

@@ -12,7 +12,10 @@ type Message struct {
 	Reject bool // the answer is no
 	// Lazy: no one waits for the message. A link may hold it back for a moment, to send it together with the next one to
 	// the same member. The receiver does not see it.
-	Lazy     bool
+	Lazy bool
+	// Aside: it does not wait behind bodies on the way: it leaves apart from the instance's stream, if its type may (see
+	// Delivery). The receiver does not see it.
+	Aside    bool
 	Instance InstanceID
 	From, To MemberID
 	Term     Term // 0: it means the same in every term

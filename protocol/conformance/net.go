@@ -304,7 +304,7 @@ func (net *Net) send(n *Node, m *protocol.Message) {
 	if err != nil {
 		net.t.Fatalf("member %s sends %s: %v", n.ID, net.codec.Name(m.Type), err)
 	}
-	decoded.Lazy = m.Lazy // a link knows it, so scripts may show it
+	decoded.Lazy, decoded.Aside = m.Lazy, m.Aside // a link knows them, so scripts may show them
 	net.Queue = append(net.Queue, Parcel{From: n.ID, To: m.To, Message: decoded})
 }
 

@@ -104,7 +104,8 @@ func (s *Sender) sendUrgent(m *protocol.Message) (instead bool) {
 	case protocol.SameWay:
 		instead = m.Context == 0
 	case protocol.BothWays:
-		if large {
+		instead = m.Aside
+		if large && !instead {
 			copied := *m
 			copied.Context = 0
 			apart = &copied

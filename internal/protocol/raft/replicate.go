@@ -106,11 +106,29 @@ func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm pro
 }
 
 func (r *Raft) heartbeat(p *tracker.Progress) *protocol.Message {
-	term, _ := r.log.Term(p.Match)
-	m := message.With(protocol.Message{Type: message.Heartbeat, To: p.ID, Commit: r.commit, Context: message.Stamp(r.now)},
-		message.Part{Index: p.Match, LogTerm: term, Round: r.lead.round})
+	m := r.beat(p)
+	m.Context = message.Stamp(r.now)
 	r.send(m)
 	return m.Message
+}
+
+// beat is a heartbeat that does not ask how much of the stream has arrived.
+func (r *Raft) beat(p *tracker.Progress) message.Message {
+	term, _ := r.log.Term(p.Match)
+	return message.With(protocol.Message{Type: message.Heartbeat, To: p.ID, Commit: r.commit},
+		message.Part{Index: p.Match, LogTerm: term, Round: r.lead.round})
+}
+
+// tellAside sends the commit index ahead of what a link has queued: the follower may have what is committed, and a
+// merged log waits for the commit indexes of all instances.
+func (r *Raft) tellAside() {
+	for _, p := range r.lead.peers {
+		if p.Phase == tracker.Stream && !p.Forgot && p.Queued(&r.cfg) && r.active(p) {
+			m := r.beat(p)
+			m.Aside = true
+			r.send(m)
+		}
+	}
 }
 
 // heardPeer notes what every answer tells, and returns the member that gave it.
@@ -263,6 +281,7 @@ func (r *Raft) afterCommit() {
 	r.startReads()
 	r.settleConfig()
 	r.replicateAll()
+	r.tellAside()
 	if h := &r.lead.hand; h.waits {
 		r.handOver(r.lead.peer(h.to))
 	}

@@ -243,7 +243,7 @@ var commands = map[string]func(*script, args){
 		for _, p := range s.net.Queue {
 			switch {
 			case p.Message != nil:
-				fmt.Fprintln(&s.out, s.net.Describe(p.Message)+lazily(p.Message))
+				fmt.Fprintln(&s.out, s.net.Describe(p.Message)+pace(p.Message))
 			case p.Want != nil:
 				fmt.Fprintf(&s.out, "%s's wish for the body of %d/%d\n", p.To, p.Want.Index, p.Want.Term)
 			default:
@@ -476,10 +476,13 @@ func (s *script) lanes(l *protocol.LanesStatus) {
 	}
 }
 
-// lazily marks a message that may wait for others.
-func lazily(m *protocol.Message) string {
-	if m.Lazy {
+// pace marks a message that may wait for others, or must not wait behind them.
+func pace(m *protocol.Message) string {
+	switch {
+	case m.Lazy:
 		return " lazy"
+	case m.Aside:
+		return " aside"
 	}
 	return ""
 }

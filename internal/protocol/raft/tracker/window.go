@@ -80,6 +80,12 @@ func (p *Progress) InFlight() int { return len(p.frames) }
 // InflightBytes is the bytes of the frames in flight.
 func (p *Progress) InflightBytes() int { return p.bytes }
 
+// queuedShare is the share of the window from which on a link may be busy with it for long.
+const queuedShare = 128
+
+// Queued reports whether so much is in flight that the next message in the stream may arrive late.
+func (p *Progress) Queued(s *protocol.Settings) bool { return p.bytes > s.MaxInflightBytes/queuedShare }
+
 // Lost reports whether the oldest frame in flight never arrived: the follower answers a question
 // that left well after that frame, and has not seen it.
 func (p *Progress) Lost(m message.Message, heartbeat time.Duration) bool {
