@@ -78,7 +78,7 @@ func laggard(s *script) {
 func lateAnswers(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
-	s.late(3, 200)
+	s.late(3, 300)
 	s.wait(1)
 	n, before := 0, s.Pass
 	s.Pass = func(m *protocol.Message) bool {
