@@ -13,8 +13,8 @@ type Message struct {
 	// Lazy: no one waits for the message. A link may hold it back for a moment, to send it together with the next one to
 	// the same member. The receiver does not see it.
 	Lazy bool
-	// Aside: it does not wait behind bodies on the way: it leaves apart from the instance's stream, if its type may (see
-	// Delivery). The receiver does not see it.
+	// Aside: a message of a type that goes BothWays leaves only alongside the stream, and does not wait behind bodies
+	// there. The receiver does not see it.
 	Aside    bool
 	Instance InstanceID
 	From, To MemberID

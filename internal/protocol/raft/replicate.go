@@ -106,25 +106,25 @@ func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm pro
 }
 
 func (r *Raft) heartbeat(p *tracker.Progress) *protocol.Message {
-	m := r.beat(p)
+	m := r.newHeartbeat(p)
 	m.Context = message.Stamp(r.now)
 	r.send(m)
 	return m.Message
 }
 
-// beat is a heartbeat that does not ask how much of the stream has arrived.
-func (r *Raft) beat(p *tracker.Progress) message.Message {
+// newHeartbeat returns a heartbeat that does not ask how much of the stream has arrived.
+func (r *Raft) newHeartbeat(p *tracker.Progress) message.Message {
 	term, _ := r.log.Term(p.Match)
 	return message.With(protocol.Message{Type: message.Heartbeat, To: p.ID, Commit: r.commit},
 		message.Part{Index: p.Match, LogTerm: term, Round: r.lead.round})
 }
 
-// tellAside sends the commit index ahead of what a link has queued: the follower may have what is committed, and a
-// merged log waits for the commit indexes of all instances.
-func (r *Raft) tellAside() {
+// sendCommitAside sends the commit index alongside the stream to followers whose link may have much queued. They may
+// have the committed entries already, and a merged log waits for the commit indexes of all instances.
+func (r *Raft) sendCommitAside() {
 	for _, p := range r.lead.peers {
 		if p.Phase == tracker.Stream && !p.Forgot && p.Queued(&r.cfg) && r.active(p) {
-			m := r.beat(p)
+			m := r.newHeartbeat(p)
 			m.Aside = true
 			r.send(m)
 		}
@@ -281,7 +281,7 @@ func (r *Raft) afterCommit() {
 	r.startReads()
 	r.settleConfig()
 	r.replicateAll()
-	r.tellAside()
+	r.sendCommitAside()
 	if h := &r.lead.hand; h.waits {
 		r.handOver(r.lead.peer(h.to))
 	}

@@ -80,7 +80,7 @@ func (p *Progress) InFlight() int { return len(p.frames) }
 // InflightBytes is the bytes of the frames in flight.
 func (p *Progress) InflightBytes() int { return p.bytes }
 
-// queuedShare is the share of the window from which on a link may be busy with it for long.
+// queuedShare: more in flight than the window divided by it may keep a slow link busy for long.
 const queuedShare = 128
 
 // Queued reports whether so much is in flight that the next message in the stream may arrive late.
