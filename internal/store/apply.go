@@ -160,7 +160,7 @@ func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {
 	if err := s.checkPrefixesApplying(r); err != nil {
 		return &Result{Err: err}
 	}
-	out := s.applier.Apply(&apply.InternalRaftRequestWrapper{InternalRaftRequest: r}, membership.ApplyBoth)
+	out := s.applyByEtcd(r)
 	if out == nil {
 		return &Result{Err: fmt.Errorf("%w: etcd has no answer", ErrBadCommand)}
 	}
@@ -172,4 +172,17 @@ func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {
 		result.AuthRevision = s.rights.auth.Revision()
 	}
 	return result
+}
+
+// applyByEtcd has etcd's appliers carry out a request.
+func (s *Store) applyByEtcd(r *pb.InternalRaftRequest) (out *apply.Result) {
+	carryOut := func() {
+		out = s.applier.Apply(&apply.InternalRaftRequestWrapper{InternalRaftRequest: r}, membership.ApplyBoth)
+	}
+	if changesUsers(r) {
+		s.rights.change(carryOut)
+	} else {
+		carryOut()
+	}
+	return out
 }

@@ -30,6 +30,9 @@ type Rights struct {
 	// swaps is odd while Restore puts another state in place, which holds swap then: keys come before users.
 	swaps atomic.Uint64
 	swap  sync.RWMutex
+	// changing is held while a change of users or roles is applied. Until it is complete, etcd's revision is the new one,
+	// and tokens, users and permissions may be those before: what is judged then would count as judged after the change.
+	changing sync.RWMutex
 }
 
 // Rights returns what users may do.
@@ -41,6 +44,8 @@ func (r *Rights) AuthInfo(ctx context.Context) (*auth.AuthInfo, error) {
 	if err := r.awaitToken(ctx); err != nil {
 		return nil, err
 	}
+	r.changing.RLock()
+	defer r.changing.RUnlock()
 	user, err := r.auth.AuthInfoFromCtx(ctx)
 	if user != nil || err != nil || !r.opts.ClientCertAuth || !r.auth.IsAuthEnabled() || !hasTLS(ctx) {
 		return user, err
@@ -169,7 +174,9 @@ func (r *Reader) Still() error {
 		case r.user == "":
 			return auth.ErrUserEmpty
 		default:
-			err = r.rights.auth.IsRangePermitted(&auth.AuthInfo{Username: r.user, Revision: now}, r.key, r.end)
+			err = r.rights.judge(&auth.AuthInfo{Username: r.user, Revision: now}, func(user *auth.AuthInfo) error {
+				return r.rights.auth.IsRangePermitted(user, r.key, r.end)
+			})
 		}
 		if err == nil {
 			r.revision = now
@@ -197,7 +204,30 @@ func (r *Rights) permit(ctx context.Context, allowed func(*auth.AuthInfo) error)
 	if err != nil {
 		return err
 	}
-	return allowed(orEmpty(user))
+	return r.judge(orEmpty(user), allowed)
+}
+
+// judge runs a check of a user's rights while users and roles do not change.
+func (r *Rights) judge(user *auth.AuthInfo, allowed func(*auth.AuthInfo) error) error {
+	r.changing.RLock()
+	defer r.changing.RUnlock()
+	return allowed(user)
+}
+
+// change applies a change of users or roles.
+func (r *Rights) change(apply func()) {
+	r.changing.Lock()
+	defer r.changing.Unlock()
+	apply()
+}
+
+// changesUsers reports whether a request changes users or roles, or turns authentication on or off.
+func changesUsers(r *pb.InternalRaftRequest) bool {
+	return r.AuthEnable != nil || r.AuthDisable != nil ||
+		r.AuthUserAdd != nil || r.AuthUserDelete != nil || r.AuthUserChangePassword != nil ||
+		r.AuthUserGrantRole != nil || r.AuthUserRevokeRole != nil ||
+		r.AuthRoleAdd != nil || r.AuthRoleDelete != nil ||
+		r.AuthRoleGrantPermission != nil || r.AuthRoleRevokePermission != nil
 }
 
 // orEmpty replaces a missing user by an empty one, because etcd's checks need a user.
@@ -223,7 +253,7 @@ func (r *Rights) permittedAs(user *auth.AuthInfo, allowed func(*auth.AuthInfo) e
 		return err
 	}
 	user = orEmpty(user)
-	if err := allowed(user); err != nil {
+	if err := r.judge(user, allowed); err != nil {
 		return err
 	}
 	if r.outdated(user) {
@@ -257,7 +287,7 @@ func (r *Rights) still(user *auth.AuthInfo, allowed func(*auth.AuthInfo) error, 
 		return err
 	}
 	if again {
-		if err := allowed(user); err != nil {
+		if err := r.judge(user, allowed); err != nil {
 			return err
 		}
 	}
