@@ -17,12 +17,21 @@ const ReadyWithin = 2 * time.Second
 // applied what was acknowledged anywhere before the call. So the member is up to date, and not only with the part
 // that it received. Otherwise the error says what is missing, [ErrNoLeader] or [ErrReadTimeout]; asking again is
 // always safe. A member that was removed is not ready once it knows that, although it still runs for a while: the
-// error is an [*ExpelledError]. Ready does not wait for a leader: [Node.WaitReady] does.
+// error is an [*ExpelledError]. For a member that has stopped, it is [ErrStopped], joined with the reason.
+//
+// Ready does not wait for a leader: [Node.WaitReady] does.
 func Ready(ctx context.Context, node interface {
 	Status() Status
 	ReadBarrier(ctx context.Context) error
+	Done() <-chan struct{}
+	Err() error
 },
 ) error {
+	select {
+	case <-node.Done():
+		return errors.Join(ErrStopped, node.Err())
+	default:
+	}
 	st := node.Status()
 	if len(st.Instances) == 0 {
 		return ErrNoLeader

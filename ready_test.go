@@ -47,6 +47,21 @@ func (r readiness) Status() (st braid.Status) {
 
 func (r readiness) ReadBarrier(ctx context.Context) error { return r.barrier(ctx) }
 
+func (r readiness) Done() <-chan struct{} { return nil }
+
+func (r readiness) Err() error { return nil }
+
+// expelledMember has stopped, and its own log does not say that it was removed.
+type expelledMember struct{ readiness }
+
+func (expelledMember) Done() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func (expelledMember) Err() error { return &braid.ExpelledError{Member: 1, By: 2} }
+
 // removedFrom is a member that the first instances continue without.
 type removedFrom struct {
 	readiness
@@ -77,6 +92,10 @@ func TestReady(t *testing.T) {
 	require.ErrorIs(t, err, braid.ErrNoLeader)
 	require.ErrorContains(t, err, "of instance 2")
 	require.ErrorIs(t, braid.Ready(t.Context(), readiness{[]braid.MemberID{1}, refused}), braid.ErrStopped)
+	stopped := braid.Ready(t.Context(), expelledMember{readiness{[]braid.MemberID{0}, level}})
+	require.ErrorIs(t, stopped, braid.ErrStopped)
+	require.ErrorAs(t, stopped, &expelled)
+	require.NotErrorIs(t, stopped, braid.ErrNoLeader)
 	began := time.Now()
 	require.ErrorIs(t, braid.Ready(t.Context(), readiness{[]braid.MemberID{1}, stuck}), braid.ErrReadTimeout)
 	require.GreaterOrEqual(t, time.Since(began), braid.ReadyWithin)

@@ -30,6 +30,8 @@ type Log interface {
 	Body(ctx context.Context, ref braid.BodyRef) ([]byte, error)
 	ReadBarrier(ctx context.Context) error
 	Status() braid.Status
+	Done() <-chan struct{}
+	Err() error
 }
 
 // service answers the requests to one member.

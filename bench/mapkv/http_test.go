@@ -64,6 +64,10 @@ func (l *log) ReadBarrier(context.Context) error {
 
 func (l *log) Status() braid.Status { return braid.Status{Self: 1} }
 
+func (l *log) Done() <-chan struct{} { return nil }
+
+func (l *log) Err() error { return nil }
+
 // ask makes a request and returns the status code and the body.
 func ask(t *testing.T, method, url, body string) (code int, answer string) {
 	t.Helper()
