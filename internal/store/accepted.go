@@ -37,11 +37,11 @@ func IsBlind(r *pb.PutRequest) bool {
 // EncodeAccepted is Encode of a put whose command cannot fail when it is applied. If it might have to,
 // the error is a [NotAcceptedError], or etcd's ErrNoSpace.
 func (s *Store) EncodeAccepted(r *pb.PutRequest) (e Encoded, err error) {
-	revision := s.rights.auth.Revision() // it is not newer than what the check sees
+	revision, off := s.rights.revisionIfOff()
 	switch {
 	case !IsBlind(r):
 		return e, &NotAcceptedError{"it has a lease, or depends on the key"}
-	case s.rights.auth.IsAuthEnabled():
+	case !off:
 		return e, &NotAcceptedError{"authentication is on"}
 	case len(s.Alarms()) > 0:
 		return e, &NotAcceptedError{"an alarm is raised"}

@@ -196,6 +196,13 @@ func (r *Rights) revision() uint64 {
 	return r.auth.Revision()
 }
 
+// revisionIfOff returns the revision of users and roles by which authentication is off; off is false if it is on.
+func (r *Rights) revisionIfOff() (revision uint64, off bool) {
+	r.changing.RLock()
+	defer r.changing.RUnlock()
+	return r.auth.Revision(), !r.auth.IsAuthEnabled()
+}
+
 func (r *Rights) permit(ctx context.Context, allowed func(*auth.AuthInfo) error) error {
 	if err := r.damage.usable(); err != nil {
 		return err

@@ -13,13 +13,20 @@ import (
 	"go.etcd.io/etcd/server/v3/auth"
 )
 
-// openAtChanges opens a store that calls a function in the middle of each change of users: etcd's revision is the new
-// one then, but tokens and users are those before.
-func openAtChanges(t *testing.T, during func()) *node {
+const (
+	// usersChange is logged in the middle of each change of users, and when Restore replaces them: etcd's revision is the
+	// new one then, but tokens and users are those before.
+	usersChange = "Refreshing rangePermCache"
+	// keysRestored is logged when Restore has replaced leases and keys, but not users.
+	keysRestored = "kvstore restored"
+)
+
+// openAt opens a store that calls a function when it logs a message.
+func openAt(t *testing.T, message string, during func()) *node {
 	core, _ := observer.New(zapcore.DebugLevel)
 	o := testOptions(t.TempDir())
 	o.Logger = zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
-		if e.Message == "Refreshing rangePermCache" {
+		if e.Message == message {
 			during()
 		}
 		return nil
@@ -27,6 +34,14 @@ func openAtChanges(t *testing.T, during func()) *node {
 	n := open(t, o)
 	t.Cleanup(func() { require.NoError(t, n.Close()) })
 	return n
+}
+
+// runUntilItWaits runs a function in a goroutine of its own until it ends, or has to wait.
+func runUntilItWaits(f func()) {
+	go f()
+	for range 10_000 {
+		runtime.Gosched()
+	}
 }
 
 // TestAChangeOfUsersIsJudgedWhole: a user who asks while a change is applied must not count as one who asked after it
@@ -47,7 +62,7 @@ func TestAChangeOfUsersIsJudgedWhole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			during := func() {}
-			n := openAtChanges(t, func() { during() })
+			n := openAt(t, usersChange, func() { during() })
 			enableAuth(n)
 			root, bob := n.login("root", "r"), n.login("bob", "b")
 			require.NoError(t, n.doAs(root, &pb.InternalRaftRequest{
@@ -55,14 +70,11 @@ func TestAChangeOfUsersIsJudgedWhole(t *testing.T) {
 			asked := make(chan error, 1)
 			var reader *Reader
 			during = func() {
-				go func() {
+				runUntilItWaits(func() {
 					var err error
 					reader, err = n.Rights().Reader(bob, []byte("x"), nil)
 					asked <- err
-				}()
-				for range 10_000 { // the goroutine runs until it has to wait
-					runtime.Gosched()
-				}
+				})
 			}
 			require.NoError(t, n.doAs(root, c.change))
 			err := <-asked
