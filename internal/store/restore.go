@@ -175,7 +175,7 @@ func (s *Store) adopt(db *database) (old *database) {
 	old, s.db = s.db, db
 	close(s.replaced)
 	s.replaced = make(chan struct{})
-	s.rights.change(func() { s.rights.auth.Recover(schema.NewAuthBackend(s.lg, db.be)) })
+	s.rights.replace(schema.NewAuthBackend(s.lg, db.be))
 	s.recoverCluster()
 	if err := s.openAppliers(); err != nil {
 		s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "read the alarms of a snapshot", Cause: err})

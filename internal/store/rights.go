@@ -228,6 +228,21 @@ func (r *Rights) change(apply func()) {
 	apply()
 }
 
+// replace replaces users and roles by those of another database. If they changed, no token is valid any more: which of
+// them the changes made invalid is not in the database.
+func (r *Rights) replace(by auth.AuthBackend) {
+	tx := by.ReadTx()
+	tx.RLock()
+	revision := tx.UnsafeReadAuthRevision()
+	tx.RUnlock()
+	r.change(func() {
+		if revision != r.auth.Revision() {
+			_ = r.auth.Close() // it only forgets tokens, and cannot fail
+		}
+		r.auth.Recover(by)
+	})
+}
+
 // changesUsers reports whether a request changes users or roles, or turns authentication on or off.
 func changesUsers(r *pb.InternalRaftRequest) bool {
 	return r.AuthEnable != nil || r.AuthDisable != nil ||

@@ -1,7 +1,7 @@
 package store
 
 import (
-	"bytes"
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,10 +29,46 @@ func TestNoPutIsAcceptedWhileUsersAreReplaced(t *testing.T) {
 			}
 		})
 	}
-	require.NoError(t, n.Restore(bytes.NewReader(other.snapshot())))
+	require.NoError(t, n.Restore(snapshotReader(other)))
 	during = func() {}
 	n.next = n.Applied() + 1
 	for e := range encoded {
 		require.ErrorIs(t, n.raw(e.Command)[0].Err, auth.ErrUserEmpty)
+	}
+}
+
+// TestRestoreEndsTokens: a member that missed a change of users, and got the state after it as a snapshot, does not
+// accept the tokens that the change made invalid.
+func TestRestoreEndsTokens(t *testing.T) {
+	root := func(n *node) context.Context { return n.login("root", "r") }
+	for name, change := range map[string]func(*node){
+		"password changed": func(n *node) {
+			require.NoError(n.t, n.doAs(root(n), &pb.InternalRaftRequest{
+				AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "bob", Password: "new"}}))
+		},
+		"user replaced": func(n *node) {
+			require.NoError(n.t, n.doAs(root(n),
+				&pb.InternalRaftRequest{AuthUserDelete: &pb.AuthUserDeleteRequest{Name: "bob"}}))
+			require.NoError(n.t, n.doAs(root(n),
+				&pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "bob", Password: "other"}}))
+		},
+		"authentication off and on": func(n *node) {
+			require.NoError(n.t, n.doAs(root(n), &pb.InternalRaftRequest{AuthDisable: &pb.AuthDisableRequest{}}))
+			n.must(&pb.InternalRaftRequest{AuthEnable: &pb.AuthEnableRequest{}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, other := openTemp(t), openTemp(t)
+			enableAuth(n)
+			bob := n.login("bob", "b")
+			require.NoError(t, n.Rights().RequireAuth(bob))
+			require.NoError(t, other.Restore(snapshotReader(n)))
+			other.next = other.Applied() + 1
+			change(other)
+			require.NoError(t, n.Restore(snapshotReader(other)))
+			n.next = n.Applied() + 1
+			require.ErrorIs(t, n.Rights().RequireAuth(bob), auth.ErrInvalidAuthToken)
+			require.NoError(t, n.Rights().RequireAuth(root(n)))
+		})
 	}
 }
