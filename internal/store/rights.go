@@ -160,9 +160,10 @@ func (r *Rights) Reader(ctx context.Context, key, end []byte) (*Reader, error) {
 }
 
 // Still refuses a reader who may not read the range in the present state. What is read after a change of users was
-// applied needs the rights after it. It costs nothing while users and roles stay the same. The token with which the
-// reader came does not matter any more.
+// applied needs the rights after it, so it waits while Restore has replaced keys but not users. It costs nothing while
+// users and roles stay the same. The token with which the reader came does not matter any more.
 func (r *Reader) Still() error {
+	r.rights.awaitSwap()
 	for {
 		now := r.rights.revision()
 		if now == r.revision {
@@ -296,11 +297,8 @@ func (r *Rights) permittedAs(user *auth.AuthInfo, allowed func(*auth.AuthInfo) e
 // Restore puts another state in place, keys and users are not of the same one: it waits until they are.
 func (r *Rights) still(user *auth.AuthInfo, allowed func(*auth.AuthInfo) error, swaps uint64) error {
 	again := user.Revision == 0 && r.auth.IsAuthEnabled() // perhaps only since then
-	now := r.swaps.Load()
-	if now != swaps || now%2 == 1 {
-		r.swap.RLock()
-		again, now = true, r.swaps.Load()
-		r.swap.RUnlock()
+	if now := r.awaitSwap(); now != swaps {
+		again = true
 		if now-swaps&^1 > 2 { // the result may be of a state whose users are gone, too
 			return auth.ErrAuthOldRevision
 		}
@@ -317,6 +315,17 @@ func (r *Rights) still(user *auth.AuthInfo, allowed func(*auth.AuthInfo) error, 
 		return auth.ErrAuthOldRevision
 	}
 	return nil
+}
+
+// awaitSwap returns swaps when Restore is not putting another state in place.
+func (r *Rights) awaitSwap() uint64 {
+	now := r.swaps.Load()
+	if now%2 == 1 {
+		r.swap.RLock()
+		defer r.swap.RUnlock()
+		now = r.swaps.Load()
+	}
+	return now
 }
 
 // outdated reports whether users and roles changed since a user was authenticated.

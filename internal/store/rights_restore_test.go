@@ -72,3 +72,37 @@ func TestRestoreEndsTokens(t *testing.T) {
 		})
 	}
 }
+
+// TestReadersWaitForReplacedUsers: while Restore has replaced keys but not users, a watch of a user whose right was
+// revoked in between got what was written after that.
+func TestReadersWaitForReplacedUsers(t *testing.T) {
+	for name, change := range map[string]func(*node){
+		"right revoked": func(n *node) {
+			require.NoError(n.t, n.doAs(n.login("root", "r"), &pb.InternalRaftRequest{
+				AuthUserRevokeRole: &pb.AuthUserRevokeRoleRequest{Name: "bob", Role: "as"}}))
+		},
+		"authentication turned on": func(n *node) {
+			n.must(&pb.InternalRaftRequest{AuthEnable: &pb.AuthEnableRequest{}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			during := func() {}
+			n, other := openAt(t, keysRestored, func() { during() }), openTemp(t)
+			enableAuth(n)
+			user := n.login("bob", "b")
+			if name == "authentication turned on" {
+				require.NoError(t, n.doAs(n.login("root", "r"), &pb.InternalRaftRequest{AuthDisable: &pb.AuthDisableRequest{}}))
+				user = context.Background()
+			}
+			reader, err := n.Rights().Reader(user, []byte("a"), nil)
+			require.NoError(t, err)
+			require.NoError(t, other.Restore(snapshotReader(n)))
+			other.next = other.Applied() + 1
+			change(other)
+			allowed := make(chan error, 1)
+			during = func() { runUntilItWaits(func() { allowed <- reader.Still() }) }
+			require.NoError(t, n.Restore(snapshotReader(other)))
+			require.True(t, IsRefusal(<-allowed))
+		})
+	}
+}
