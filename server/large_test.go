@@ -25,7 +25,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
-	"go.etcd.io/etcd/server/v3/storage/mvcc"
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/store"
@@ -304,13 +303,7 @@ func TestProgressWaitsForParkedWatches(t *testing.T) {
 	f := start(t, large)
 	ctx := testContext(t)
 	sent := &recordingWatch{ctx: ctx}
-	ws := &watchStream{
-		s: f.Server, stream: sent, events: f.store.KV().NewWatchStream(), watches: map[int64]*watch{},
-		fed:  map[mvcc.WatchID]*watch{},
-		wake: make(chan struct{}, 1), done: make(chan struct{}), fetched: make(chan fetched),
-	}
-	defer ws.close()
-	defer close(ws.done)
+	ws := f.bareWatch(t, sent)
 	require.NoError(t, ws.create(&pb.WatchCreateRequest{Key: []byte("k")}))
 	f.fake.set(func(l *fakeLog) { l.fetch = errors.New("too few") })
 	put, err := f.client.Put(ctx, "k", long("a", 3000))

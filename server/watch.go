@@ -95,6 +95,9 @@ type watchStream struct {
 	answers answerQueue
 	// askedProgress: a progress request waits until all watches have caught up.
 	askedProgress bool
+	// reports has lastFed of when the store was asked for each report of progress that is on its way. If the store had no
+	// space for one, they are older than the reports.
+	reports []mvcc.WatchID
 }
 
 // receive carries out requests until the client sends no more.
