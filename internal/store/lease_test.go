@@ -320,3 +320,32 @@ func TestIDsOfLeases(t *testing.T) {
 	require.Positive(t, other)
 	require.NotContains(t, []int64{first, first + 1}, other)
 }
+
+// TestRestoringPrimaryPromisesNothing: while a primary lessor restores a snapshot, it knows neither how much time its
+// leases have nor which checkpoints of theirs are on their way, which must be cleared before a renewal is answered.
+func TestRestoringPrimaryPromisesNothing(t *testing.T) {
+	during := func() {}
+	n := openAt(t, keysRestored, func() { during() })
+	n.must(grant(7, 100))
+	n.raw(n.Leases().Claim())
+	renewal, err := n.Leases().Renew(nil, 7)
+	require.NoError(t, err)
+	defer renewal.End()
+	renewed, asked := make(chan error, 1), make(chan error, 1)
+	during = func() {
+		runUntilItWaits(func() {
+			_, err := renewal.Answer(context.Background(), n.lessor.now())
+			renewed <- err
+		})
+		runUntilItWaits(func() {
+			_, err := n.timeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7})
+			asked <- err
+		})
+	}
+	require.NoError(t, n.Restore(snapshotReader(n)))
+	require.ErrorIs(t, <-renewed, ErrNotPrimary)
+	require.ErrorIs(t, <-asked, ErrNotPrimary)
+	left, err := n.timeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7})
+	require.NoError(t, err)
+	require.InDelta(t, 100, left.TTL, 5)
+}

@@ -34,7 +34,8 @@ func newLessor(inner lease.Lessor, o *Options, order func([]byte) bool) *lessor 
 	return l
 }
 
-// load reads the leases of a database that etcd's lessor has read already.
+// load reads the leases of a database that etcd's lessor has read already. How much time they have is not known before
+// a term begins, so it ends the one before.
 func (l *lessor) load(be backend.Backend) {
 	tx := be.ReadTx()
 	tx.RLock()
@@ -42,6 +43,7 @@ func (l *lessor) load(be backend.Backend) {
 	tx.RUnlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.clock.Demote()
 	l.clock.Reset()
 	for _, s := range stored {
 		if known := l.Lookup(lease.LeaseID(s.ID)); known != nil {
