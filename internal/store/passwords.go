@@ -109,6 +109,8 @@ func (r *Rights) checkPassword(ctx context.Context, user, password string) (revi
 		if right() {
 			return nil
 		}
+		r.swap.RLock() // Restore closes the database that has the user
+		defer r.swap.RUnlock()
 		if revision, err = r.auth.CheckPassword(user, password); err == nil {
 			known.note(digest, revision)
 		}

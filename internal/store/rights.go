@@ -27,7 +27,8 @@ type Rights struct {
 	leaseIDs  leaseIDs
 	// tokens counts the calls that wait for the position of a token.
 	tokens atomic.Int32
-	// swaps is odd while Restore puts another state in place, which holds swap then: keys come before users.
+	// swaps is odd while Restore puts another state in place, which holds swap then: keys come before users. A check of a
+	// password holds swap shared.
 	swaps atomic.Uint64
 	swap  sync.RWMutex
 	// changing is held while a change of users or roles is applied. Until it is complete, etcd's revision is the new one,

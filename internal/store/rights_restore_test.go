@@ -1,7 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,5 +108,29 @@ func TestReadersWaitForReplacedUsers(t *testing.T) {
 			require.NoError(t, n.Restore(snapshotReader(other)))
 			require.True(t, IsRefusal(<-allowed))
 		})
+	}
+}
+
+// TestLoginsWhileUsersAreReplaced checks passwords while the database that has them is replaced and closed.
+func TestLoginsWhileUsersAreReplaced(t *testing.T) {
+	n := openTemp(t)
+	enableAuth(n)
+	same := n.snapshot()
+	var stop atomic.Bool
+	var logins sync.WaitGroup
+	defer func() { stop.Store(true); logins.Wait() }()
+	for range 2 {
+		logins.Go(func() {
+			for !stop.Load() {
+				_, err := n.Rights().Login(context.Background(), &pb.AuthenticateRequest{Name: "bob", Password: "wrong"})
+				if !errors.Is(err, auth.ErrAuthFailed) {
+					t.Errorf("a wrong password: %v", err)
+					return
+				}
+			}
+		})
+	}
+	for range 8 {
+		require.NoError(t, n.Restore(bytes.NewReader(same)))
 	}
 }
