@@ -92,3 +92,49 @@ func TestWaitingCallsAreGivenUp(t *testing.T) {
 		}
 	}
 }
+
+// addUser makes a user who may use the keys below NAME/.
+func (f *fixture) addUser(t testing.TB, ctx context.Context, name string) {
+	require.NoError(t, second(f.client.UserAdd(ctx, name, "p")))
+	require.NoError(t, second(f.client.RoleAdd(ctx, name)))
+	require.NoError(t, second(f.client.RoleGrantPermission(ctx, name, name+"/", clientv3.GetPrefixRangeEnd(name+"/"),
+		clientv3.PermissionType(clientv3.PermReadWrite))))
+	require.NoError(t, second(f.client.UserGrantRole(ctx, name, name)))
+}
+
+// TestLocksOfSeveralUsers: users wait for locks on keys that others have no rights to. A call waits by a watch of the
+// lock service, and every watch had the rights of the user who waited first.
+func TestLocksOfSeveralUsers(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	users := []string{"one", "two"}
+	for _, name := range users {
+		f.addUser(t, ctx, name)
+	}
+	root, _ := f.enableAuth(t, ctx)
+	locks := lpb.NewLockClient(f.client.ActiveConnection())
+	as := func(name, password string) context.Context {
+		resp, err := f.client.Authenticate(ctx, name, password)
+		require.NoError(t, err)
+		return withLogin(ctx, resp.Token)
+	}
+	lease := func() int64 {
+		granted, err := root.Grant(ctx, 600)
+		require.NoError(t, err)
+		return int64(granted.ID)
+	}
+	held, ended := lease(), make(chan error, len(users))
+	for i, name := range users {
+		require.NoError(t, second(locks.Lock(as("root", "secret"), &lpb.LockRequest{Name: []byte(name), Lease: held})))
+		own, user := lease(), as(name, "p")
+		go func() {
+			ended <- second(locks.Lock(user, &lpb.LockRequest{Name: []byte(name), Lease: own}))
+		}()
+		eventually(t, "the call to wait", func() bool { return f.metrics.Watches.Load() > int64(i) || len(ended) > 0 })
+	}
+	require.Empty(t, ended, "no call has ended")
+	require.NoError(t, second(root.Revoke(ctx, clientv3.LeaseID(held))))
+	for range users {
+		require.NoError(t, <-ended)
+	}
+}
