@@ -30,6 +30,8 @@ const (
 	gatherTimeout = 1200 * time.Millisecond
 	// gatherKept is how long reports are kept after the last request.
 	gatherKept = 10 * time.Second
+	// answersKept bounds the answers that clients with the same cursor share.
+	answersKept = 64
 )
 
 // gatherer gathers the reports of all members for /braid/cluster. Clients share the reports, and no member is asked
@@ -251,6 +253,9 @@ func (g *gatherer) answer(cursor string) ([]byte, error) {
 	all.Cursor = writeCursor(next)
 	body, err := json.Marshal(&all)
 	if err == nil {
+		if len(g.answers) >= answersKept {
+			clear(g.answers)
+		}
 		g.answers[cursor] = body
 	}
 	return body, err

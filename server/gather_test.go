@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -161,4 +162,14 @@ func TestReportedStatusDoesNotWait(t *testing.T) {
 		require.NotEmpty(t, m.Status["why"])
 		return true
 	})
+}
+
+// TestKeptAnswersAreBounded: clients choose their cursors, and each of them can have an answer of its own.
+func TestKeptAnswersAreBounded(t *testing.T) {
+	f := start(t)
+	for i := range 10 * answersKept {
+		_, err := f.gatherer.answer(fmt.Sprint("made up ", i))
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(f.gatherer.answers), answersKept)
+	}
 }
