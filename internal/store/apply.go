@@ -123,13 +123,10 @@ func (s *Store) applyOne(c *Command) *Result {
 		if cmd.guard != s.leases.position.Load() {
 			return &Result{Err: ErrNotPrimary}
 		}
-		if cmd.kind == kindNumbered {
-			if err := s.leases.applyNumber(cmd.number); err != nil {
-				return &Result{Err: err}
-			}
-			defer s.lessor.tookEffect(cmd.number)
-		}
 		cmd.request.Header = s.rights.rootHeader()
+		if cmd.kind == kindNumbered {
+			return s.applyNumbered(c.Position, &cmd)
+		}
 	}
 	if cmd.request.Authenticate != nil {
 		// The token will name the consistent index, and members that see the token wait for
@@ -148,6 +145,26 @@ func (s *Store) applyOne(c *Command) *Result {
 		return s.applyAccepted(cmd.request)
 	}
 	return s.applyRequest(cmd.request)
+}
+
+// applyNumbered applies a checkpoint of the primary lessor. etcd's lessor writes each lease in a transaction of its
+// own. The position comes with the last transaction, which has the number. So a checkpoint that a crash interrupts is
+// applied again, which does no harm.
+func (s *Store) applyNumbered(position uint64, cmd *command) *Result {
+	if cmd.number <= s.leases.newest.number {
+		return &Result{Err: ErrOvertaken}
+	}
+	if cmd.request.LeaseCheckpoint == nil {
+		return &Result{Err: fmt.Errorf("%w: it is no checkpoint", ErrBadCommand)}
+	}
+	s.db.index.SetConsistentApplyingIndex(s.positions.applied.Load(), term)
+	result := s.applyRequest(&pb.InternalRaftRequest{
+		Header: cmd.request.Header, LeaseCheckpoint: cmd.request.LeaseCheckpoint,
+	})
+	s.db.index.SetConsistentApplyingIndex(position, term)
+	s.leases.putNumber(cmd.number)
+	s.lessor.tookEffect(cmd.number)
+	return result
 }
 
 func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {

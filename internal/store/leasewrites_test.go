@@ -12,7 +12,10 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/lease"
 	"go.etcd.io/etcd/server/v3/storage/schema"
+
+	"github.com/braidlog/braid/internal/store/leaseclock"
 )
 
 // committed returns the position in what a store has committed, and the leases with the rest of their time.
@@ -191,4 +194,47 @@ func TestAllocationsOfAGrant(t *testing.T) {
 		require.NoError(t, n.Apply(commands))
 	})
 	require.Less(t, allocs/batch, 17.5)
+}
+
+// commitsBetween is a lessor that calls a function before each lease of a checkpoint.
+type commitsBetween struct {
+	lease.Lessor
+	before func()
+}
+
+// Checkpoint implements lease.Lessor.
+func (l *commitsBetween) Checkpoint(id lease.LeaseID, remaining int64) error {
+	l.before()
+	return l.Lessor.Checkpoint(id, remaining)
+}
+
+// A checkpoint that a crash interrupts is applied again, whatever of it is committed: else a lease would have the time
+// of an older one, though a renewal was answered because the newer one was in effect.
+func TestInterruptedCheckpointsAreAppliedAgain(t *testing.T) {
+	o := testOptions(t.TempDir())
+	o.BackendBatchInterval = time.Hour
+	n := open(t, o)
+	defer n.Close()
+	n.must(grant(7, 1000))
+	n.must(grant(8, 1000))
+	n.raw(n.Leases().Claim())
+	n.raw(n.checkpoint(7, 300))
+	var interrupted []string
+	n.lessor.Lessor = &commitsBetween{n.lessor.Lessor, func() {
+		n.db.be.ForceCommit()
+		interrupted = append(interrupted, clone(t, o.Dir))
+	}}
+	of := []leaseclock.Shortening{{ID: 7, Left: 0}, {ID: 8, Left: 200}}
+	command, err := n.lessor.checkpoint(n.lessor.clock.Shorten(7, 0).Number, of)
+	require.NoError(t, err)
+	require.NoError(t, n.raw(command)[0].Err)
+	require.Len(t, interrupted, 2)
+	for _, dir := range interrupted {
+		crashed := open(t, testOptions(dir))
+		require.NoError(t, crashed.Apply([]Command{{Position: n.Applied(), Data: command}}))
+		require.NoError(t, crashed.Close())
+		position, leases := committed(t, testOptions(dir))
+		require.Equal(t, n.Applied(), position)
+		require.Equal(t, map[int64]int64{7: 0, 8: 200}, leases)
+	}
 }

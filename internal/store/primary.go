@@ -169,14 +169,10 @@ func (l *Leases) putClaim(c claim) {
 	tx.UnsafePut(schema.Meta, primaryKey, c.encode())
 }
 
-// applyNumber reports whether a numbered command of the primary lessor is the newest one.
-func (l *Leases) applyNumber(number uint64) error {
-	if number <= l.newest.number {
-		return ErrOvertaken
-	}
+// putNumber records the number of the newest checkpoint that took effect.
+func (l *Leases) putNumber(number uint64) {
 	l.newest.number = number
 	l.putClaim(l.newest)
-	return nil
 }
 
 // follow notes the newest claim. It makes this member the primary, or ends that.
