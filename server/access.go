@@ -25,8 +25,8 @@ func allows(list []string, name string) bool {
 // give them.
 func (s *Server) withAccess(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if rest, ok := strings.CutPrefix(r.URL.Path, "/v3beta/"); ok { // the path of etcd 3.3
-			r.URL.Path, r.URL.RawPath = "/v3/"+rest, ""
+		if path := currentPath(r.URL.Path); path != r.URL.Path {
+			r.URL.Path, r.URL.RawPath = path, ""
 		}
 		secure := tlsOf(r)
 		if host := httputil.GetHostname(r); secure == nil && !allows(s.cfg.Hosts, host) {
@@ -48,6 +48,14 @@ func (s *Server) withAccess(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// currentPath is a path of the gateway as it is named since etcd 3.4.
+func currentPath(path string) string {
+	if rest, ok := strings.CutPrefix(path, "/v3beta/"); ok {
+		return "/v3/" + rest
+	}
+	return path
 }
 
 // Texts of refusals, those of etcd.

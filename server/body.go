@@ -47,9 +47,10 @@ func (s *Server) meterBody(w http.ResponseWriter, r *http.Request) (done func())
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}
 	}
+	path := currentPath(r.URL.Path)
 	b := &jsonBody{
 		ReadCloser: r.Body, s: s, r: r, limit: http.NewResponseController(w), began: time.Now(),
-		stream: r.URL.Path == "/v3/watch" || r.URL.Path == "/v3/lease/keepalive",
+		stream: path == "/v3/watch" || path == "/v3/lease/keepalive",
 	}
 	r.Body = b
 	s.intake.mu.Lock()

@@ -354,6 +354,20 @@ func TestStreamsOfJSON(t *testing.T) {
 	out.Close()
 }
 
+// A stream is one by each path that serves it, else its request would have to arrive within seconds.
+func TestPathsOfJSONStreams(t *testing.T) {
+	s := &Server{endpoints: endpoints{intake: newIntake(1<<20, maxCalls)}}
+	for path, stream := range map[string]bool{
+		"/v3/watch": true, "/v3beta/watch": true, "/v3/lease/keepalive": true, "/v3beta/lease/keepalive": true,
+		"/v3/kv/put": false, "/v3beta/kv/put": false,
+	} {
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))
+		done := s.meterBody(httptest.NewRecorder(), r)
+		require.Equal(t, stream, r.Body.(*jsonBody).stream, path)
+		done()
+	}
+}
+
 // A message of a stream is small, and a unary call has one message.
 func TestMessagesOfAStream(t *testing.T) {
 	f := start(t)
