@@ -55,13 +55,11 @@ func (s *Store) SnapshotOfRest(ctx context.Context, lost func(Lost)) (*ClientSna
 }
 
 func (s *Store) snapshotFor(ctx context.Context, lost func(Lost)) (*ClientSnapshot, error) {
-	refs := s.database().refs
-	refs.pin(1) // values of the view can be fetched until it is copied
-	defer refs.pin(-1)
-	v, err := s.view(ctx)
+	v, refs, err := s.pinnedView(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer refs.pin(-1)
 	if refs.empty() {
 		return &ClientSnapshot{view: &v, size: v.size}, nil
 	}

@@ -47,11 +47,8 @@ func (e *OtherHistoryError) Error() string {
 // end of a defragmentation waits for it, and while the database is defragmented, it waits until ctx is done. Errors:
 // [BehindError], [OtherHistoryError], [DamageError].
 func (s *Store) Increment(ctx context.Context, since increment.Point) (*Increment, error) {
-	refs := s.database().refs
-	refs.pin(1) // values of the view can be fetched until it is closed
-	v, err := s.view(ctx)
+	v, refs, err := s.pinnedView(ctx)
 	if err != nil {
-		refs.pin(-1)
 		return nil, err
 	}
 	i := &Increment{view: v, values: &s.values, refs: refs, since: since}

@@ -280,3 +280,26 @@ func TestLargeConcurrently(t *testing.T) {
 	slices.SortFunc(keep, func(a, b BodyRef) int { return int(a.Index) - int(b.Index) })
 	require.LessOrEqual(t, len(slices.Compact(keep)), 8)
 }
+
+// TestClientSnapshotOfARestoredState: the state is replaced while a snapshot waits for the end of a defragmentation.
+// The snapshot has the large values of the state that it is of.
+func TestClientSnapshotOfARestoredState(t *testing.T) {
+	from, to := openLarge(t), openLarge(t)
+	value := big('x', 4000)
+	from.put("x", value)
+	require.NoError(t, to.frozen.exclude(t.Context()))
+	saved := make(chan []byte, 1)
+	runUntilItWaits(func() {
+		var b bytes.Buffer
+		to.clientSnapshot(&b)
+		saved <- b.Bytes()
+	})
+	require.NoError(t, to.Restore(snapshotReader(from.node)))
+	to.bodies.set(func() {
+		for ref, body := range from.bodies.bodies {
+			to.bodies.bodies[ref] = body
+		}
+	})
+	to.frozen.admit()
+	require.True(t, bytes.Contains(<-saved, []byte(value)))
+}

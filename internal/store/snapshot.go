@@ -49,6 +49,23 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 
 // view opens a view. While the database is defragmented, it waits until ctx is done.
 func (s *Store) view(ctx context.Context) (v view, err error) {
+	return s.viewAfter(ctx, func(*database) {})
+}
+
+// pinnedView is view with the large values that it refers to, which can be fetched until the caller unpins them.
+func (s *Store) pinnedView(ctx context.Context) (v view, r *refs, err error) {
+	v, err = s.viewAfter(ctx, func(db *database) {
+		r = db.refs
+		r.pin(1)
+	})
+	if err != nil && r != nil {
+		r.pin(-1)
+	}
+	return v, r, err
+}
+
+// viewAfter opens a view after a step on its database.
+func (s *Store) viewAfter(ctx context.Context, step func(*database)) (v view, err error) {
 	if err := s.damage.usable(); err != nil {
 		return v, err
 	}
@@ -56,6 +73,7 @@ func (s *Store) view(ctx context.Context) (v view, err error) {
 		return v, err
 	}
 	err = s.using(func(db *database) error {
+		step(db)
 		v = view{dir: s.opts.Dir, frozen: &s.frozen, be: db.be.Snapshot(), guarded: db.guarded, once: new(sync.Once)}
 		v.size = v.be.Size()
 		return nil
