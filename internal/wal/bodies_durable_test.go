@@ -1,11 +1,14 @@
 package wal
 
 import (
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
 func TestBodiesDurable(t *testing.T) {
@@ -47,5 +50,36 @@ func TestNothingDoesNotReplaceSomething(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, uint64(3), found.Term)
 	require.NoError(t, b.Sync())
+	require.NoError(t, b.Close())
+}
+
+// A file is used again only after the loss of its old name is durable, also if the disk was full in between. Otherwise
+// it would be found under that name with another file's header, which looks like lost bodies.
+func TestAFileIsReusedAfterItsOldNameIsGone(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	full, reuses := false, 0
+	b := openBodiesMem(t, hooked(mem, func(o errorfs.Op) error {
+		switch {
+		case full && o.Kind == errorfs.OpCreate:
+			return syscall.ENOSPC
+		case o.Kind == errorfs.OpRename && strings.HasSuffix(o.Path, freeSuffix):
+			reuses++
+			again := openBodiesMem(t, mem.Crash(0, nil))
+			require.Empty(t, again.Damaged())
+			require.NoError(t, again.Close())
+		}
+		return nil
+	}))
+	require.NoError(t, b.Append(someBody(1, 1, 1, testBodies/2)))
+	require.NoError(t, b.Append(someBody(1, 2, 1, testBodies/2))) // in another file
+	require.NoError(t, b.Sync())
+	b.Release(1, 1)
+	require.NoError(t, b.Sync()) // the first file is free
+
+	full = true
+	var noSpace *FullError
+	require.ErrorAs(t, b.Append(someBody(1, 3, 1, 2*testBodies)), &noSpace, "a body that needs a file of its own")
+	require.NoError(t, b.Append(someBody(1, 3, 2, testBodies/2)), "one that fits the free file")
+	require.Equal(t, 1, reuses)
 	require.NoError(t, b.Close())
 }

@@ -123,7 +123,9 @@ func (b *Bodies) makeFile(capacity int64) (*bodyFile, error) {
 	seq := b.lastSeq
 	old := b.reuseFile(capacity)
 	unsynced := b.freeUnsynced
-	b.freeUnsynced = false
+	if old != nil { // it syncs the names first
+		b.freeUnsynced = false
+	}
 	b.mu.Unlock()
 
 	f := &bodyFile{seq: seq, capacity: capacity, salt: salt(b.identity, seq, 0)}
