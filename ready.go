@@ -44,10 +44,10 @@ func Ready(ctx context.Context, node interface {
 			return fmt.Errorf("%w of instance %d", ErrNoLeader, st.Instances[i].Instance)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, ReadyWithin)
+	within, cancel := context.WithTimeout(ctx, ReadyWithin)
 	defer cancel()
-	err := node.ReadBarrier(ctx)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	err := node.ReadBarrier(within)
+	if err != nil && ctx.Err() == nil && errors.Is(within.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%w: more than %s behind: %w", ErrReadTimeout, ReadyWithin, err)
 	}
 	return err
@@ -62,8 +62,10 @@ func (n *Node) WaitReady(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errors.Join(ErrReadTimeout, ctx.Err())
 	}
+	waits, cancel := context.WithCancel(ctx) // ctx may last much longer
+	defer cancel()
 	var err error
-	for range n.Changes(ctx) {
+	for range n.Changes(waits) {
 		err = Ready(ctx, n)
 		for errors.Is(err, ErrReadTimeout) && ctx.Err() == nil {
 			err = Ready(ctx, n) // the call before waited for ReadyWithin

@@ -3,6 +3,7 @@ package braid_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,6 +78,28 @@ func (r removedFrom) Status() braid.Status {
 	return st
 }
 
+// countedContext counts the functions that its end would call.
+type countedContext struct {
+	context.Context
+	hooks atomic.Int64
+}
+
+// Value hides the context inside, on which package context would call AfterFunc otherwise.
+func (c *countedContext) Value(any) any { return nil }
+
+// AfterFunc is called by package context for what is derived from the context.
+func (c *countedContext) AfterFunc(f func()) (stop func() bool) {
+	c.hooks.Add(1)
+	unhook := context.AfterFunc(c.Context, f)
+	return func() bool {
+		if !unhook() {
+			return false
+		}
+		c.hooks.Add(-1)
+		return true
+	}
+}
+
 func TestReady(t *testing.T) {
 	t.Parallel()
 	level := func(context.Context) error { return nil }
@@ -99,6 +122,11 @@ func TestReady(t *testing.T) {
 	began := time.Now()
 	require.ErrorIs(t, braid.Ready(t.Context(), readiness{[]braid.MemberID{1}, stuck}), braid.ErrReadTimeout)
 	require.GreaterOrEqual(t, time.Since(began), braid.ReadyWithin)
+	short, end := context.WithTimeout(t.Context(), time.Millisecond)
+	defer end()
+	err = braid.Ready(short, readiness{[]braid.MemberID{1}, stuck})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotContains(t, err.Error(), "behind", "no one waited so long")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, braid.Ready(gone, readiness{[]braid.MemberID{1}, stuck}), context.Canceled)
@@ -111,6 +139,9 @@ func TestWaitReady(t *testing.T) {
 	defer cancel()
 	require.NoError(t, n.WaitReady(ctx), "it waits for a leader")
 	require.NoError(t, braid.Ready(ctx, n))
+	lasting := &countedContext{Context: ctx}
+	require.NoError(t, n.WaitReady(lasting))
+	require.Zero(t, lasting.hooks.Load(), "what still waits for the end of a context that may last for days")
 
 	url := []string{"http://127.0.0.1:9"}
 	alone := sole(t, []braid.Member{{ID: 1, PeerURLs: url}, {ID: 2, PeerURLs: url}})
