@@ -29,9 +29,9 @@ var (
 	// ErrTooLarge: the command, with its body, exceeds Limits.CommandBytes. Nothing happened. A retry gets the same
 	// answer.
 	ErrTooLarge = member.ErrTooLarge
-	// ErrStopped: the member has stopped, or stops; joined with it is why, if it stopped on its own. Calls made after
-	// the stop had no effect. A command that was in progress may have been committed: then a retry, at another member,
-	// is safe only if the command is idempotent.
+	// ErrStopped: the member has stopped, or stops. Calls made after the stop had no effect; joined with their error is
+	// why, if it stopped on its own. A command that was in progress may have been committed: then a retry, at another
+	// member, is safe only if the command is idempotent, and [Node.Err] says why the member stopped.
 	ErrStopped = member.ErrStopped
 	// ErrReadTimeout: no leader is known, leadership was not confirmed in time, or not everything before the read was
 	// applied. A read changes nothing: a retry is safe.

@@ -284,7 +284,11 @@ func TestAStartAfterAMachineErrorAppliesTheCommand(t *testing.T) {
 	require.NoError(t, err)
 	_, err = n.Propose(t.Context(), []byte("x"))
 	require.ErrorIs(t, err, braid.ErrStopped)
+	require.NotErrorIs(t, err, errDisk, "which might look as if nothing had happened")
 	<-n.Done()
+	_, err = n.Propose(t.Context(), []byte("y"))
+	require.ErrorIs(t, err, braid.ErrStopped)
+	require.ErrorIs(t, err, errDisk, "why it stopped")
 	var machine *braid.MachineError
 	require.ErrorAs(t, n.Err(), &machine)
 	require.ErrorIs(t, n.Err(), errDisk)
