@@ -171,3 +171,20 @@ func TestASnapshotForACallerEndsWithTheMember(t *testing.T) {
 		c.ended(1)
 	})
 }
+
+// TestADrainWhileAMemberCloses: Close waits for what Drain has begun, and a later Drain begins nothing. Otherwise the
+// process could end, because Close had stopped waiting when something to wait for began.
+func TestADrainWhileAMemberCloses(t *testing.T) {
+	inBubble(t, setting{size: 1}, func(c *testCluster) {
+		c.leader()
+		r := c.running[1]
+		closed := make(chan error, 1)
+		go func() { closed <- r.Close() }()
+		r.Drain(true) // sooner or later than Close
+		require.NoError(c.t, <-closed)
+		r.Drain(false)
+		r.Drain(true)
+		require.False(c.t, r.Drains(), "it does not run")
+		c.ended(1)
+	})
+}

@@ -23,10 +23,13 @@ func (r *Replica) Drain(on bool) {
 	defer d.mu.Unlock()
 	switch {
 	case on && d.end == nil:
-		var ctx context.Context
-		ctx, d.end = context.WithCancel(r.ctx)
+		ctx, end := context.WithCancel(r.ctx)
+		if !r.spawnOutside(func(context.Context) { r.drain(ctx) }) {
+			end()
+			return
+		}
+		d.end = end
 		r.log.Info("this member is drained, and leads nothing until that is undone or it restarts", "event", "drained")
-		r.spawn(func(context.Context) { r.drain(ctx) })
 	case !on && d.end != nil:
 		r.log.Info("this member is not drained any more, and may lead again", "event", "undrained")
 		d.end()

@@ -82,6 +82,7 @@ type ending struct {
 	done   sync.WaitGroup
 	emu    sync.Mutex
 	err    error         // guarded by emu
+	late   bool          // spawnOutside runs nothing; guarded by emu
 	ended  chan struct{} // closed when everything is closed
 }
 
@@ -92,6 +93,25 @@ func (e *ending) spawn(f func(ctx context.Context)) {
 		defer e.done.Done()
 		f(e.ctx)
 	}()
+}
+
+// spawnOutside is spawn for a caller that may come while the member stops, because nothing calls it that is waited for.
+// It reports false, and runs nothing, if the member stops.
+func (e *ending) spawnOutside(f func(ctx context.Context)) bool {
+	e.emu.Lock()
+	defer e.emu.Unlock()
+	if e.ctx.Err() != nil || e.late {
+		return false
+	}
+	e.spawn(f)
+	return true
+}
+
+// refuse makes spawnOutside run nothing more. Only then may anyone wait for done.
+func (e *ending) refuse() {
+	e.emu.Lock()
+	defer e.emu.Unlock()
+	e.late = true
 }
 
 // fail stops the member because of err. Only the first error is kept.
@@ -341,6 +361,7 @@ func (r *Replica) wait() {
 	<-r.stop
 	r.waiters.look()
 	links := r.links.Close() // first, because what the others ask for begins goroutines
+	r.refuse()
 	r.done.Wait()
 	r.apply.drain() // items that came after the apply loop had ended
 	err := r.release()
