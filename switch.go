@@ -67,8 +67,9 @@ func (e *SwitchError) Unwrap() error { return e.err }
 // [Node.PlanSwitch] says which of both it is. A change of quorums or of epochs is such a switch, too, also to the same
 // protocol.
 //
-// It waits as long as ctx lasts. A [*SwitchError] explains why the protocol was not changed. Further errors are those
-// of [Node.ChangeMembers]; a retry with the same Switch is safe after each of them.
+// It waits as long as ctx lasts, but once the change is made, not much longer than [Node.Propose] does until it is
+// active on this member: then the error is [ErrMaybeCommitted]. A [*SwitchError] explains why the protocol was not
+// changed. Further errors are those of [Node.Tune]; a retry with the same Switch is safe after each of them.
 func (n *Node) Switch(ctx context.Context, s Switch) (Profile, error) {
 	for {
 		err := n.switchFrom(ctx, &s)

@@ -89,7 +89,8 @@ func (e *TuneError) Unwrap() error { return e.err }
 // "instances" is changed after the other settings, as by [Node.Reshape]. If that fails, the others are changed.
 //
 // It waits as long as ctx lasts. A [*TuneError] explains why nothing was changed. Further errors are those of
-// [Node.ChangeMembers]; a retry with the same Tuning is safe after each of them.
+// [Node.ChangeMembers], those of [Node.Reshape] if "instances" is changed, and [ErrReadTimeout] if ctx ended before
+// this member knew what is active. A retry with the same Tuning is safe after each of them.
 func (n *Node) Tune(ctx context.Context, t Tuning) (Profile, error) {
 	if n.opt.choice.Core.Judged.Fixed && len(t.Set) > 0 {
 		return Profile{}, &TuneError{Reason: "protocol " + n.opt.choice.Name + " keeps the settings that it began with",

@@ -195,7 +195,7 @@ func (q *Request) show(v *MemberView) {
 // giveUp ends a request that does not show on this member, though the leader said so long ago that it is done.
 func (q *Request) giveUp(v *MemberView) {
 	if v.Now-q.agreed >= q.cfg.GiveUp && !q.ended {
-		q.ended, q.err = true, &member.StalledError{What: q.Op.Kind.String(), For: q.cfg.GiveUp}
+		q.ended, q.err = true, q.Op.Unanswered(&member.StalledError{What: q.Op.Kind.String(), For: q.cfg.GiveUp})
 	}
 }
 

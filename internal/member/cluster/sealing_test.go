@@ -208,6 +208,20 @@ func TestASwitchShowsOnTheMemberThatWasAsked(t *testing.T) {
 	require.True(t, done)
 }
 
+// TestASwitchThatDoesNotShowHere: a member that lags says that the change may be, not only that something took long.
+func TestASwitchThatDoesNotShowHere(t *testing.T) {
+	d := newSealing(t)
+	d.leader.Role, d.leader.Leader = protocol.Follower, 2
+	q := NewRequest(d.x.Config, Operation{Kind: Switch, Seal: d.seal}, d.v)
+	_, _, _ = q.Next(d.v)
+	q.Answered(d.v, nil)
+	d.v.Now += d.x.Config.GiveUp
+	_, done, err := q.Next(d.v)
+	require.True(t, done)
+	require.ErrorAs(t, err, new(*member.StalledError))
+	require.ErrorIs(t, err, member.ErrMaybeCommitted)
+}
+
 // TestASwitchIsAskedForAgain: the member that was asked is stalled, or gone, and another one leads. A membership change
 // ends then, because a second one could be one too many.
 func TestASwitchIsAskedForAgain(t *testing.T) {
