@@ -190,7 +190,9 @@ func listen(addrs []string) ([]net.Listener, error) {
 
 func closeAll(listeners []net.Listener) {
 	for _, l := range listeners {
-		l.Close()
+		if l != nil { // Options may have such
+			l.Close()
+		}
 	}
 }
 

@@ -105,6 +105,11 @@ func TestAListenerIsUsedOnce(t *testing.T) {
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, "Listeners", bad.Option)
 	require.Contains(t, bad.Detail, l.Addr().String())
+
+	o.Listeners = []net.Listener{nil}
+	_, err = braid.Open(o, newCounts())
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, "Listeners", bad.Option)
 }
 
 // hidden is a listener that does not show whether it is closed.
