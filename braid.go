@@ -330,6 +330,9 @@ func (c *config) begin() order.Cursor {
 // commands of different groups, and Position counts within a group. Groups have no bodies, no tokens, and no state on
 // disk of their own; a [GroupError] refuses what they do not have. [Node.ReadBarrier] covers all groups.
 func NewGroups(groups int, machine func(group int) StateMachine) (StateMachine, error) {
+	if groups < 1 {
+		return nil, &GroupError{Detail: fmt.Sprintf("there cannot be %d groups", groups)}
+	}
 	begin := order.BeginKeyed(groups)
 	g, err := apply.NewGroups(begin.Instances(), func(id InstanceID) StateMachine {
 		return machine(int(id - protocol.FirstInstance))

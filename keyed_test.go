@@ -81,6 +81,19 @@ func (c *keyedCluster) start(i int) {
 	require.NoError(c.t, err)
 }
 
+// TestNoGroups: Options.Groups of a protocol with one order is 0.
+func TestNoGroups(t *testing.T) {
+	o := braid.Options{}
+	require.Zero(t, o.Groups())
+	_, ok := braid.GroupOf([]uint64{1}, o.Groups())
+	require.False(t, ok)
+	_, err := braid.NewGroups(o.Groups(), func(int) braid.StateMachine { return newCounts() })
+	require.ErrorAs(t, err, new(*braid.GroupError))
+	ordered, more, err := braid.FurthestFirst(nil)
+	require.NoError(t, err)
+	require.Empty(t, append(ordered, more...))
+}
+
 // stop stops a member, and waits until the others lead all groups.
 func (c *keyedCluster) stop(i int) {
 	c.t.Helper()

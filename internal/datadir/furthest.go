@@ -84,6 +84,9 @@ func (l *logEnds) ahead(o *logEnds) (n int) {
 // behind a later seal than another one has, or is ahead of it in more instances, or, if in as many, in the first
 // instance. more are those that are ahead of it in some instance. It only reads.
 func FurthestFirst(fs vfs.FS, dirs []string) (ordered, more []string, err error) {
+	if len(dirs) == 0 {
+		return nil, nil, nil
+	}
 	ends := make([]logEnds, len(dirs))
 	best := 0
 	for i, dir := range dirs {

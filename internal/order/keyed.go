@@ -156,7 +156,7 @@ func (k *Keyed) Check() error {
 // members agree, and a command that is proposed again goes to the same group. ok is false if there are no keys, or if
 // they belong to different groups: then no group has an order for the commands.
 func GroupOf(keys []uint64, groups int) (group int, ok bool) {
-	if len(keys) == 0 {
+	if len(keys) == 0 || groups < 1 {
 		return 0, false
 	}
 	group = int(keys[0] % uint64(groups))

@@ -113,4 +113,6 @@ func TestGroupOfKeys(t *testing.T) {
 	require.False(t, ok, "they have no common order")
 	_, ok = GroupOf(nil, 3)
 	require.False(t, ok, "the commands may touch any key")
+	_, ok = GroupOf([]uint64{7}, 0)
+	require.False(t, ok, "all keys have one order")
 }
