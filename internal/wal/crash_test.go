@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
@@ -123,6 +124,38 @@ func TestKilledThenPowerLost(t *testing.T) {
 		require.Equal(t, w.last.text(), got)
 		w.synced = len(w.states) - 1
 		abandon(w.verify(t, mem.Crash(0, nil)))
+		abandon(l)
+	}
+}
+
+// TestKilledAnywhereThenPowerLost is TestKilledThenPowerLost for a kill between any two operations on files, also while
+// the log continues in another segment.
+func TestKilledAnywhereThenPowerLost(t *testing.T) {
+	died := errors.New("the process is dead")
+	for last, alive := 1, true; alive; last++ {
+		mem := vfs.NewCrashableMem()
+		w := newWorkload(1)
+		ops := 0
+		l := openMem(t, hooked(mem, func(errorfs.Op) error {
+			if ops++; ops > last+100 { // after Open
+				return died
+			}
+			return nil
+		}))
+		var err error
+		for step := 0; step < 60 && err == nil; step++ {
+			err = w.step(l)
+		}
+		alive = err != nil
+		abandon(l)
+		l = openMem(t, mem)
+		found, err := logText(l)
+		require.NoError(t, err)
+		again := openMem(t, mem.Crash(0, nil))
+		after, err := logText(again)
+		require.NoError(t, err)
+		require.Equal(t, found, after, "what a start found is durable then")
+		abandon(again)
 		abandon(l)
 	}
 }

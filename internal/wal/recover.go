@@ -86,13 +86,10 @@ func (l *Log) beginIncarnation(life uint32, cleanUp func() error) error {
 		l.incarnation = life
 		l.use(s)
 	} else {
+		if err := l.syncEnd(); err != nil {
+			return &FailedError{Op: "sync", Err: err}
+		}
 		s := l.current()
-		if err := syncData(s.file); err != nil {
-			return &FailedError{Op: "sync", Err: err}
-		}
-		if err := l.names.Sync(); err != nil {
-			return &FailedError{Op: "sync", Err: err}
-		}
 		l.incarnation = life
 		s.incarnations = append(s.incarnations, incarnationSpan{from: l.end, salt: salt(l.identity, s.seq, life)})
 	}
@@ -115,6 +112,17 @@ func (l *Log) beginIncarnation(life uint32, cleanUp func() error) error {
 		return err
 	}
 	return l.Sync()
+}
+
+// syncEnd makes everything durable that was found. Only the last two segments may not be: one is synced before anything
+// is written to the next one.
+func (l *Log) syncEnd() error {
+	for _, s := range l.segs[max(0, len(l.segs)-2):] {
+		if err := syncData(s.file); err != nil {
+			return err
+		}
+	}
+	return l.names.Sync()
 }
 
 // recovery reads files into a log.
