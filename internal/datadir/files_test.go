@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/braidlog/braid/internal/member/membertest"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -104,6 +106,34 @@ func TestSnapshotFilesAreWholeOrNotThere(t *testing.T) {
 	require.NoError(t, s.Prune(10))
 	_, err = s.At(protocol.Base{Index: 5, Term: 1}, 1)
 	require.Error(t, err, "pruned")
+}
+
+// A snapshot that a start finds is durable then: the log begins after it, although the process that wrote it may have
+// been killed before its name was durable.
+func TestASnapshotThatAStartFoundStays(t *testing.T) {
+	mem, killed := vfs.NewCrashableMem(), errors.New("killed")
+	s, err := OpenSnapshots(mem, "/d/snapshots")
+	require.NoError(t, err)
+	at := func(p protocol.Position) SnapshotHeader {
+		return SnapshotHeader{Meta: metaAt(p, protocol.Index(p), 1), HasState: true}
+	}
+	require.NoError(t, s.Write(at(5), writeState("state")))
+	s.fs = errorfs.Wrap(mem, errorfs.InjectorFunc(func(o errorfs.Op) error {
+		if o.Kind == errorfs.OpFileSync && o.Path == "/d/snapshots" {
+			return killed
+		}
+		return nil
+	}))
+	require.ErrorIs(t, s.Receive(at(9), writeState("another")), killed)
+	newest := func(fs vfs.FS) protocol.Position {
+		s, err := OpenSnapshots(fs, "/d/snapshots")
+		require.NoError(t, err)
+		h, _, err := s.Newest()
+		require.NoError(t, err)
+		return h.Cursor.Position
+	}
+	require.EqualValues(t, 9, newest(mem))
+	require.EqualValues(t, 9, newest(mem.Crash(0, nil)), "after a loss of power")
 }
 
 func TestOfSnapshotsAtOnePositionTheFurthestCounts(t *testing.T) {
