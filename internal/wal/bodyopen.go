@@ -232,6 +232,9 @@ func (b *Bodies) cut(f *bodyFile, items []bodyItem, end int64, closed bool) ([]b
 			break
 		}
 	}
+	if err := rewrite(f.file, max(f.durable, segmentHeaderSize), end); err != nil {
+		return nil, &FailedError{Op: "write", Err: err}
+	}
 	if closed {
 		// If only the process died, it may be only in the machine's memory.
 		if err := syncData(f.file); err != nil {

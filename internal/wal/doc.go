@@ -56,6 +56,10 @@
 // bytes, p50, 2 shared cores). Without a sync the mark costs a write of 32 bytes, which is less
 // than can be measured.
 //
+// A process that dies may leave batches that are in the machine's memory only. Open continues behind them, so
+// it syncs them first. If it was a failed sync that ended the process, they may not be dirty there any more, and a sync
+// would succeed without writing them. So Open first writes again what the mark does not cover. So it is with bodies.
+//
 // The search for later batches leaves out what was never written, if the file system can tell (vfs.NextWritten): these
 // bytes are zeros, and no batch begins in them. Batches themselves are always read.
 //

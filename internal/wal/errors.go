@@ -54,7 +54,8 @@ func (e *VersionError) Error() string {
 }
 
 // FailedError indicates that the disk failed the log once. The log stays shut: after a failed write or sync the state
-// of the disk is unknown, and a second sync may falsely succeed. A retry is safe only in a new process, by Open.
+// of the disk is unknown, and a second sync may falsely succeed. A retry is safe only by Open, which writes again what
+// may not be durable.
 type FailedError struct {
 	Op  string // the operation that failed first: write, sync, create, ...
 	Err error

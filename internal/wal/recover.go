@@ -118,11 +118,32 @@ func (l *Log) beginIncarnation(life uint32, cleanUp func() error) error {
 // is written to the next one.
 func (l *Log) syncEnd() error {
 	for _, s := range l.segs[max(0, len(l.segs)-2):] {
+		if err := l.rewriteEnd(s); err != nil {
+			return err
+		}
 		if err := syncData(s.file); err != nil {
 			return err
 		}
 	}
 	return l.names.Sync()
+}
+
+// rewriteEnd rewrites the batches of a segment of which the mark does not say that they are durable.
+func (l *Log) rewriteEnd(s *segment) error {
+	if l.marks.last.seq > s.seq {
+		return nil
+	}
+	from, to := max(l.marks.durable(s.seq), segmentHeaderSize), l.end
+	if s != l.current() {
+		buffer := l.newReadBuffer()
+		sc := scanner{buffer: &buffer, seg: &segment{seq: s.seq, file: s.file, capacity: s.capacity}, identity: l.identity}
+		end, err := sc.run(from, 0, func(recordHeader, place) error { return nil })
+		if err != nil {
+			return err
+		}
+		to = end
+	}
+	return rewrite(s.file, from, to)
 }
 
 // recovery reads files into a log.

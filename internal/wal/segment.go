@@ -228,6 +228,27 @@ func (l *Log) remove(s *segment) error {
 	return nil
 }
 
+// rewrite writes bytes of a file again that may not be durable, before they are synced. After a sync that failed, which
+// ended the process, they may be in the machine's memory only, and not dirty any more: a sync would succeed, and make
+// nothing durable. A disk without space for that, on copy-on-write file systems, is no error.
+func rewrite(f vfs.File, from, to int64) error {
+	b := make([]byte, min(max(to-from, 0), readBytes))
+	for from < to {
+		n, err := readFull(f, b[:min(int64(len(b)), to-from)], from)
+		if err == nil {
+			err = writeAt(f, b[:n], from)
+		}
+		if err != nil && !isFull(err) {
+			return err
+		}
+		if n == 0 || err != nil {
+			return nil
+		}
+		from += int64(n)
+	}
+	return nil
+}
+
 // syncData makes a file's bytes durable.
 func syncData(f vfs.File) error { return sys.Again(f.SyncData) }
 
