@@ -34,6 +34,10 @@ const (
 // serverConfig translates settings for the server. It makes certificates if it is to, and listens for clients.
 func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger) (server.Config, error) {
 	none, etcds := server.Config{}, server.ZapLogger(logger)
+	asked, err := limits(s) // before anything is changed
+	if err != nil {
+		return none, err
+	}
 	if err := errors.Join(refuseEtcdData(s.DataDir), refuseForeign(s.DataDir, s.WALDir)); err != nil {
 		return none, err
 	}
@@ -64,10 +68,6 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 	if err != nil {
 		return none, err
 	}
-	lanes, err := parseAll(s.LanePrefixes, server.ParseLanePrefix)
-	if err != nil {
-		return none, err
-	}
 	c := server.Config{
 		AutoCompaction: server.AutoCompaction{Period: period, Revisions: revisions},
 		Node:           nodeOptions(s, who, peerTLS),
@@ -75,7 +75,9 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		Name:           s.Name, Zone: s.Zone, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
 		MaxRequestBytes: int(s.MaxRequestBytes), MaxTxnOps: int(s.MaxTxnOps), MaxConcurrentStreams: s.MaxConcurrentStreams,
 		MaxLearners: s.MaxLearners, LaxReconfig: !s.StrictReconfig,
-		LanePrefixes:         lanes,
+		LanePrefixes: asked.LanePrefixes, UserRates: asked.UserRates, PrefixRates: asked.PrefixRates,
+		MaxConnections: asked.MaxConnections, MaxConnectionsPerClient: asked.MaxConnectionsPerClient,
+		MaxRequestsPerClient: asked.MaxRequestsPerClient,
 		CompactHashCheckTime: max(0, s.CompactHashCheckTime), CorruptCheckTime: max(0, s.CorruptCheckTime),
 		WatchProgressInterval: s.WatchProgressInterval, NoGateway: !s.EnableGRPCGateway, Logger: logger,
 		DefragmentBytes: int64(s.DefragmentMiB) << 20,
@@ -83,9 +85,6 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		Features: features(), ExtensiveMetrics: s.ExtensiveMetrics(), WarnRequestDuration: s.WarnRequest,
 		Tracing:   tracing(s),
 		Keepalive: server.Keepalive{MinTime: s.PingMinTime, Interval: s.PingInterval, Timeout: s.PingTimeout},
-	}
-	if err := limit(&c, s); err != nil {
-		return none, err
 	}
 	if err := c.Node.CheckDir(); err != nil {
 		return none, fmt.Errorf("member %s: %w", s.Name, withProtocol(err))
@@ -103,15 +102,18 @@ func tracing(s *settings.Settings) *server.Tracing {
 		PerMillion: s.TracingRate}
 }
 
-// limit translates what clients may ask for.
-func limit(c *server.Config, s *settings.Settings) (err error) {
+// limits translates what clients may ask for, and which puts may use a lane. The error is a usageError.
+func limits(s *settings.Settings) (c server.Config, err error) {
 	c.MaxConnections, c.MaxConnectionsPerClient = s.MaxConnections, s.MaxConnectionsPerClient
 	c.MaxRequestsPerClient = s.MaxRequestsPerClient
+	if c.LanePrefixes, err = parseAll(s.LanePrefixes, server.ParseLanePrefix); err != nil {
+		return c, err
+	}
 	if c.UserRates, err = parseAll(s.UserRates, server.ParseRateLimit); err != nil {
-		return err
+		return c, err
 	}
 	c.PrefixRates, err = parseAll(s.PrefixRates, server.ParseRateLimit)
-	return err
+	return c, err
 }
 
 // listen opens the listeners of clients and of metrics, and those of members if other processes may share their ports.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"log/slog"
+	"os"
 	"strings"
 	"testing"
 
@@ -136,6 +138,23 @@ func TestLanePrefixes(t *testing.T) {
 
 	_, err = parseAll([]string{"=accepted"}, server.ParseLanePrefix)
 	require.ErrorContains(t, err, "lane prefix")
+}
+
+// A wrong flag is found before anything is changed, as the exit code says.
+func TestWrongFlagsChangeNothing(t *testing.T) {
+	for _, wrong := range []string{"--lane-prefix==accepted", "--user-request-rate=root", "--prefix-request-rate=/a=-1"} {
+		dir := t.TempDir()
+		s := &settings.Settings{}
+		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+		s.Flags(f)
+		require.NoError(t, f.Parse([]string{wrong, "--data-dir=" + dir + "/data", "--wal-dir=" + dir + "/log"}))
+		require.NoError(t, s.Load(f, nil))
+		_, err := serverConfig(t.Context(), s, slog.New(slog.DiscardHandler))
+		require.ErrorAs(t, err, new(usageError), wrong)
+		made, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, made, wrong)
+	}
 }
 
 func TestPlacementInWords(t *testing.T) {
