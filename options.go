@@ -72,7 +72,8 @@ type Options struct {
 	// FS has the files of Dir; default [OSFS]. See [FS] for what the log relies on.
 	FS     FS
 	Logger *slog.Logger // default slog.Default()
-	// Answer serves the requests that another member's program sent with [Node.Ask].
+	// Answer serves the requests that another member's program sent with [Node.Ask]. It is called concurrently, and must
+	// return when ctx ends, because [Node.Close] waits for it: so it must not call Close.
 	Answer func(ctx context.Context, from MemberID, request []byte) ([]byte, error)
 }
 
