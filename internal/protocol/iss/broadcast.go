@@ -366,11 +366,6 @@ func (b *broadcast) answer(to protocol.MemberID, t protocol.MessageType, p Part,
 // skipToBase handles a log that begins after some slots of the segment.
 func (b *broadcast) skipToBase() {
 	b.catchUp()
-	for i := b.seg.First; i <= min(b.s.log.Base, b.seg.Last); i = b.seg.After(i) {
-		if _, ok := b.values[i]; ok { // another member had it decided, with a value that is not known here
-			b.stepDown()
-		}
-	}
 	b.catchAhead()
 	b.acc.Extend(b.upto)
 	if b.prop.Phase != paxos.Idle {

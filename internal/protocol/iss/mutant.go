@@ -33,6 +33,7 @@ const (
 	MutantSealAtEntry      protocol.Mutant = "iss-seal-at-entry"
 	MutantSealPassed       protocol.Mutant = "iss-seal-passed"
 	MutantClosedTakesPart  protocol.Mutant = "iss-closed-takes-part"
+	MutantSnapshotKept     protocol.Mutant = "iss-proposes-past-snapshot"
 )
 
 // twoRelays are clusters in which mutants of relays are found.
@@ -74,6 +75,7 @@ var scripted = [...]protocol.MutantInfo{
 	{Name: MutantSealAtEntry, Does: "a seal ends the log where it stands, not at the end of its epoch"},
 	{Name: MutantSealPassed, Does: "a member begins the next epoch behind a seal without its verdict"},
 	{Name: MutantClosedTakesPart, Does: "a member takes part in the next epoch after a seal counted"},
+	{Name: MutantSnapshotKept, Does: "a proposer continues although a snapshot has slots in which it proposed"},
 	{Name: MutantProfileForgotten, Does: "a member that restarts has the settings of its flags, not those of the log"},
 	{Name: MutantBallotReused,
 		Does: "a member sends messages under a ballot of a segment before that is durable, and may use it twice"},

@@ -345,9 +345,13 @@ func snapshotReceived(s *ISS, in protocol.SnapshotReceived) {
 	s.out.Install = &base
 }
 
-// dropBefore drops the slots of the segment up to one: a snapshot has them.
+// dropBefore drops the slots of the segment up to one: a snapshot has them. If this member proposed in one of them,
+// another member may have had something else decided there, which is not known here. So it steps down.
 func (b *broadcast) dropBefore(to protocol.Index) {
 	for i := b.seg.After(b.seg.Before()); i <= min(to, b.seg.Last); i = b.seg.After(i) {
+		if _, open := b.values[i]; open && b.s.cfg.Mutant != MutantSnapshotKept {
+			b.stepDown()
+		}
 		if _, voted := b.acc.Votes[i]; voted {
 			b.s.drop(uint64(i))
 			delete(b.acc.Votes, i)
