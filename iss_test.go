@@ -89,6 +89,25 @@ func TestTheNumberOfInstancesOfISSIsSwitched(t *testing.T) {
 	c.verify(append(acked, c.fill("end", 5)...))
 }
 
+// TestASwitchToAnotherNumberOfInstances: a repeated call succeeds, also after a later tune, and one with another number
+// fails, although its seal would have brought the same profile.
+func TestASwitchToAnotherNumberOfInstances(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	to := func(instances string) braid.Switch {
+		return braid.Switch{Protocol: "iss", Settings: map[string]string{"instances": instances}, Version: 1}
+	}
+	c.switched(1, to("4"))
+	for _, relays := range []string{"1", "2"} {
+		_, err := c.any().Switch(c.ctx(), to("4"))
+		require.NoError(t, err)
+		_, err = c.any().Switch(c.ctx(), to("2"))
+		require.ErrorIs(t, err, braid.ErrProfileReplaced)
+		_, err = c.any().Tune(c.ctx(), braid.Tuning{Set: map[string]string{"relays": relays}})
+		require.NoError(t, err)
+	}
+}
+
 // TestMembersOfInstancesOfISSChange: the instances follow the first one, with members that join and that leave.
 func TestMembersOfInstancesOfISSChange(t *testing.T) {
 	t.Parallel()

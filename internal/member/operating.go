@@ -19,6 +19,14 @@ type OperationConfig struct {
 	Mutant mutant.Name // operation-unconfirmed, drain-to-drained
 }
 
+// Reshapes reports whether the number of instances of a log under a profile, which is merged or not, can change.
+func (c *OperationConfig) Reshapes(p *protocol.Profile, merged bool) bool {
+	if c.Grows == nil {
+		return merged
+	}
+	return c.Grows(p)
+}
+
 // InstanceInput is an input for an instance.
 type InstanceInput struct {
 	Instance protocol.InstanceID

@@ -30,10 +30,11 @@ type Switching struct {
 // Nothing reports whether all is as it is to be.
 func (s *Switching) Nothing() bool { return len(s.Tune) == 0 && s.Seal == nil }
 
-// Resulted reports whether the log has the instances of the seal, if the profile with this version is the seal's: the
-// number is not part of a profile.
-func (s *Switching) Resulted(version uint64, instances int) bool {
-	return !s.To.Keeps() || version != s.Seal.Profile.Version || instances == s.Instances
+// Resulted reports whether the log has the instances of the seal, under an active profile that is the seal's or a later
+// one: the number is not part of a profile. Where only seals change it, another number under the same core says that
+// another seal to the same profile has counted, now or since.
+func (s *Switching) Resulted(active *protocol.Profile, instances int) bool {
+	return !s.To.Keeps() || active.Core != s.Seal.Profile.Core || instances == s.Instances
 }
 
 // Of is the choice for the log under a profile: c, unless a seal has brought another core or another order. It has the

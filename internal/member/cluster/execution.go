@@ -263,7 +263,7 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 		followed, in.Under = true, nil
 	}
 	switch {
-	case n < 1 || n > order.MaxInstances || !v.crossing() && !e.grows(&configs[0].Profile, at.Merged()):
+	case n < 1 || n > order.MaxInstances || !v.crossing() && !e.cfg.Reshapes(&configs[0].Profile, at.Merged()):
 		return e.refuse(protocol.ReasonInstances, first.Leader)
 	case grows && configs[0].Profile.Version == 0 && e.cfg.Mutant != member.MutantGrowUnproven:
 		return e.refuse(protocol.ReasonNoProfile, first.Leader) // an earlier version ignores the entry
@@ -275,13 +275,6 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 		return e.refuse(protocol.ReasonEarlier, first.Leader)
 	}
 	return e.propose(v, in, followed && !(grows && e.ignored(v)))
-}
-
-func (e *Execution) grows(p *protocol.Profile, merged bool) bool {
-	if e.cfg.Grows == nil {
-		return merged
-	}
-	return e.cfg.Grows(p)
 }
 
 // propose proposes an entry, again after an election timeout, until the operation is given up. If it may not be

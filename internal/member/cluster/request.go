@@ -185,7 +185,7 @@ func (q *Request) show(v *MemberView) {
 		q.ended = len(v.Instances) == q.Op.Instances && len(at.Points) == q.Op.Instances
 		q.giveUp(v)
 	case Switch:
-		q.ended = began(&q.Op.Seal, v)
+		q.ended = began(&q.cfg, &q.Op.Seal, v)
 		q.giveUp(v)
 	default:
 		q.ended = true

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
@@ -22,7 +23,7 @@ func (e *Execution) seal(v *MemberView) ExecutionStep {
 		return e.refuse(protocol.ReasonSettings, first.Leader)
 	case configs[0].Profile.Version == 0:
 		return e.refuse(protocol.ReasonNoProfile, first.Leader)
-	case began(&s, v): // a version never comes twice, so it does not matter whether this member leads
+	case began(&e.cfg, &s, v): // a version never comes twice, so it does not matter whether this member leads
 		return e.done()
 	case configs[0].Profile.Version+1 != s.Profile.Version && (e.told || settled):
 		return e.refuse(protocol.ReasonProfile, first.Leader)
@@ -46,8 +47,11 @@ func fits(s *protocol.Seal, c *protocol.Config) bool {
 	return system.Fits(len(c.Voters()), quorum.ZonesOf(c)) == nil && system.Admits(c, true)
 }
 
-// began reports whether this member has applied everything before what a seal begins.
-func began(s *protocol.Seal, v *MemberView) bool {
-	_, configs := v.Applied.At()
-	return configs[0].Profile.Had(&s.Profile)
+// began reports whether this member has applied everything before what a seal begins. A profile does not have the
+// number of instances. So where only seals change that, another number says that another seal to the same profile has
+// counted, now or since.
+func began(cfg *member.OperationConfig, s *protocol.Seal, v *MemberView) bool {
+	at, configs := v.Applied.At()
+	p := &configs[0].Profile
+	return p.Had(&s.Profile) && (len(at.Points) == s.Instances || p.Core != s.Profile.Core || cfg.Reshapes(p, at.Merged()))
 }

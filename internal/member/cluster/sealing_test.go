@@ -122,6 +122,27 @@ func TestASealExpectsTheMembershipOfTheMoment(t *testing.T) {
 	d.refused(protocol.ReasonProfile)
 }
 
+// TestAnotherNumberOfInstancesIsAnotherSeal: a seal to the same profile with another number of instances has counted.
+// Only where the number can change otherwise it says nothing, and where another seal to another core has followed.
+func TestAnotherNumberOfInstancesIsAnotherSeal(t *testing.T) {
+	d := newSealing(t)
+	d.x.Config.Grows = func(p *protocol.Profile) bool { return p.Core == "raft" }
+	other := d.begun()
+	tuned := other.Clone()
+	tuned.Profile = other.Profile.Next(setting.Values{}, 6)
+	for _, c := range []protocol.Config{other, tuned} {
+		d.apply(c)
+		d.leader.Role, d.leader.Leader, d.leader.Config = protocol.Leader, 1, c
+		d.seal.Instances, d.seal.Merged = 1, true
+		require.Equal(t, ExecutionStep{Done: true}, d.begin().Next(d.v))
+		d.seal.Instances = 2
+		d.refused(protocol.ReasonProfile)
+	}
+	tuned.Profile.Core = "raft"
+	d.apply(tuned)
+	require.Equal(t, ExecutionStep{Done: true}, d.begin().Next(d.v))
+}
+
 func TestASealIsRefused(t *testing.T) {
 	d := newSealing(t)
 	d.seal.Profile.Version++
