@@ -29,7 +29,7 @@ func (s *ISS) leftOut(e *protocol.Entry) bool {
 }
 
 // takeSkips notes the rounds that this member is to skip, and returns the other entries. A skip is absolute, so one
-// skip to the furthest round is enough.
+// skip to the furthest round is enough. While the log waits for the verdict of a seal, the skip waits too.
 func (s *ISS) takeSkips(entries []protocol.Entry) []protocol.Entry {
 	if !slices.ContainsFunc(entries, func(e protocol.Entry) bool { return e.Kind == protocol.EntrySkip }) {
 		return entries
@@ -38,7 +38,7 @@ func (s *ISS) takeSkips(entries []protocol.Entry) []protocol.Entry {
 	for i := range entries {
 		if e := &entries[i]; e.Kind != protocol.EntrySkip {
 			rest = append(rest, *e)
-		} else if s.own != nil && !s.waits() && !s.removed() {
+		} else if s.own != nil && !s.closed() && !s.removed() {
 			s.woven.skip = max(s.woven.skip, e.Round())
 		}
 	}

@@ -74,3 +74,39 @@ func TestFollowedMembers(t *testing.T) {
 		})
 	}
 }
+
+// TestASkipOutlastsASeal: a skip that is asked for while the log waits for the verdict of a seal is proposed as soon as
+// the log continues.
+func TestASkipOutlastsASeal(t *testing.T) {
+	config := protocol.Config{Members: []protocol.Member{{ID: 1}}, Profile: protocol.Profile{Version: 1}}
+	core, err := Info.New(protocol.Settings{Self: 1, Instance: 2, Merged: true, Heartbeat: time.Second,
+		ElectionTimeout: 10 * time.Second}, protocol.Recovered{Base: protocol.Base{Config: config}})
+	require.NoError(t, err)
+	step := func(in protocol.Input) (decided []protocol.Entry) {
+		for in != nil {
+			out := protocol.Effects{}
+			core.Step(time.Second, in, &out)
+			require.NoError(t, core.Check())
+			decided = append(decided, out.Commit...)
+			if in = nil; len(out.Persist) > 0 {
+				in = protocol.Persisted{Seq: out.Seq}
+			}
+		}
+		return decided
+	}
+	of := func(kind protocol.EntryKind) func(protocol.Entry) bool {
+		return func(e protocol.Entry) bool { return e.Kind == kind }
+	}
+	step(protocol.Tick{Random: 1})
+	seal := protocol.NewSeal(protocol.Seal{Instances: 1, Members: config,
+		Profile: protocol.Profile{Version: 2, Core: "raft"}})
+	decided := step(protocol.Propose{Entries: []protocol.Entry{seal}})
+	at := slices.IndexFunc(decided, of(protocol.EntrySeal))
+	require.GreaterOrEqual(t, at, 0)
+	require.Equal(t, protocol.SealSuspended, core.Status().Sealed)
+	require.Empty(t, step(protocol.Propose{Entries: []protocol.Entry{protocol.NewSkip(7)}}))
+	decided = step(protocol.Sealed{Index: decided[at].Index})
+	at = slices.IndexFunc(decided, of(protocol.EntrySkip))
+	require.GreaterOrEqual(t, at, 0)
+	require.EqualValues(t, 7, decided[at].Round())
+}
