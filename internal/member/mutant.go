@@ -109,7 +109,8 @@ var Mutants = [...]mutant.Info{
 	{Name: MutantBarrierAdded, Where: "ReadGroups",
 		Does: "a barrier read does not wait until the first instance's entries have their place", In: mergedLanes},
 	{Name: MutantReplacesOwed, Where: "Hosted", Does: "a new incarnation ends the earlier ones by an instance without " +
-		"lanes, although not all that they had accepted is applied", In: mergedLanes},
+		"lanes, although not all that they had accepted is applied",
+		In: mutant.Cluster{Protocol: "lcr", Instances: 1, Seeds: 5000}},
 	{Name: MutantMix, Where: "Applier", Does: "a snapshot's place is taken in one instance alone", In: inNiagara},
 	{Name: MutantCutCommitted, Where: "LogKeeper", Does: "logs are cut at what is committed, not at a snapshot's points",
 		In: inNiagara},

@@ -146,23 +146,12 @@ func (l *eventLoop) run(begins bool) {
 		if due > 0 {
 			timer.Reset(due - l.r.now())
 		}
-		if next := l.ticks(); next != pace || tick && next == l.used.quietTicks() {
+		if next := l.hosted.Ticks(l.used.ticks()); next != pace || tick && next > l.used.ticks() {
 			pace = next
 			ticker.Reset(pace)
 		}
 		l.busy.end(l.r)
 	}
-}
-
-// ticks is the interval of the loop's ticks.
-func (l *eventLoop) ticks() time.Duration {
-	switch {
-	case l.hosted.Rests():
-		return l.used.Election
-	case l.hosted.Quiet():
-		return l.used.quietTicks()
-	}
-	return l.used.ticks()
 }
 
 // refresh reads what a turn takes in.

@@ -19,12 +19,8 @@ type tuning struct {
 // measures reports whether the member measures for the fitter.
 func (t *tuning) measures() bool { return t.Fit != protocol.FitOff }
 
-// ticks is the interval of the ticks of an event loop, and pauses that of operations.
+// ticks is the usual interval of the ticks of an event loop, and pauses that of operations.
 func (t *tuning) ticks() time.Duration { return max(t.Heartbeat/10, time.Millisecond) }
-
-// quietTicks is that of a loop whose instance is quiet. It counts from the end of a tick, so that a heartbeat is due at
-// every tick.
-func (t *tuning) quietTicks() time.Duration { return max(t.Heartbeat, t.ticks()) }
 
 func (t *tuning) pauses() time.Duration { return max(t.Heartbeat/20, time.Millisecond) }
 

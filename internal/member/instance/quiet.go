@@ -41,10 +41,23 @@ func (h *Hosted) noteQuiet() {
 	}
 }
 
-// Quiet reports whether an instance has nothing to do but heartbeats, and had nothing else for a while. Then it needs
+// Ticks is the interval of the instance's ticks, given the usual one. A quiet instance needs one for each heartbeat,
+// and one that rests fewer: see Rests. The interval counts from the last tick, so that a heartbeat is due at every
+// tick, and from the end of the turn in which it changes.
+func (h *Hosted) Ticks(usual time.Duration) time.Duration {
+	switch {
+	case h.Rests():
+		return h.cfg.Election
+	case h.isQuiet():
+		return max(h.cfg.Heartbeat, usual)
+	}
+	return usual
+}
+
+// isQuiet reports whether an instance has nothing to do but heartbeats, and had nothing else for a while. Then it needs
 // fewer ticks. It ends in the turn in which something happens, and when a member that follows has heard nothing for two
 // heartbeats: then it needs all ticks to notice in time that it has no leader.
-func (h *Hosted) Quiet() bool {
+func (h *Hosted) isQuiet() bool {
 	if h.status.Role != protocol.Leader && h.clock.Now()-h.quiet.heard > 2*h.cfg.Heartbeat {
 		return false
 	}

@@ -18,33 +18,33 @@ func TestAnInstanceIsQuietWhenNothingHappens(t *testing.T) {
 	rest := func() {
 		t.Helper()
 		for range quietTicks + 1 {
-			require.False(t, h.Quiet())
+			require.False(t, h.isQuiet())
 			turn(Happened{Tick: true, Inputs: []protocol.Input{&protocol.Message{Type: membertest.MsgLog}}})
 		}
 	}
 	c.status.Leader = 1
 	rest()
-	require.True(t, h.Quiet())
+	require.True(t, h.isQuiet())
 
 	c.then(func(out *protocol.Effects) {
 		out.Seq, out.Persist = 1, append(out.Persist, protocol.Record{Kind: protocol.RecordState})
 	})
 	turn(Happened{Inputs: []protocol.Input{&protocol.Message{Type: membertest.MsgLog}}})
-	require.False(t, h.Quiet(), "something is written")
+	require.False(t, h.isQuiet(), "something is written")
 	rest()
-	require.True(t, h.Quiet())
+	require.True(t, h.isQuiet())
 
 	a.now += 3 * h.cfg.Heartbeat
 	turn(Happened{})
-	require.False(t, h.Quiet(), "the leader is silent")
+	require.False(t, h.isQuiet(), "the leader is silent")
 	turn(Happened{Inputs: []protocol.Input{&protocol.Message{Type: membertest.MsgLog}}})
-	require.True(t, h.Quiet())
+	require.True(t, h.isQuiet())
 
 	c.status.Leader = 0
 	turn(Happened{Tick: true})
-	require.False(t, h.Quiet(), "no leader is known")
+	require.False(t, h.isQuiet(), "no leader is known")
 	for range 2 * quietTicks {
 		turn(Happened{Tick: true})
 	}
-	require.False(t, h.Quiet())
+	require.False(t, h.isQuiet())
 }

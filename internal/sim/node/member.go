@@ -212,8 +212,10 @@ func (m *Member) tick() {
 		m.Env.Tracef("%s tick", m.ID)
 	}
 	for _, s := range m.hosted() {
-		s.tick = !m.silent
-		s.wake()
+		if s.ticks() {
+			s.tick = !m.silent
+			s.wake()
+		}
 	}
 	m.Body.tick()
 	if !m.Up {

@@ -19,6 +19,7 @@ var (
 	turnsOverSeveral = count.New("turns_over_several_inputs", "turns over several inputs")
 	messagesDropped  = count.New("messages_that_found_no_room", "messages without room")
 	messagesHeldUp   = count.New("messages_held_up", "messages held up")
+	ticksLeftOut     = count.New("ticks_left_out", "ticks left out of quiet instances")
 )
 
 // MemberInstance is one instance on a running member. It replaces the event loop of production, whose code runs its
@@ -40,9 +41,11 @@ type MemberInstance struct {
 	jobs   []func()
 	reads  intake.ReadQueue
 	tick   bool
-	news   bool // of this member's bodies
-	woken  bool // a turn is scheduled
-	within bool // a turn has begun: the process is frozen in it, or the instance executes it
+	pace   time.Duration // the interval of its ticks
+	paceAt time.Duration // when its last tick was, or that interval began, by the member's clock
+	news   bool          // of this member's bodies
+	woken  bool          // a turn is scheduled
+	within bool          // a turn has begun: the process is frozen in it, or the instance executes it
 
 	load      instance.Load
 	status    *protocol.Status
@@ -156,6 +159,23 @@ func (s *MemberInstance) Do(job func()) {
 	s.wake()
 }
 
+// ticks reports whether the instance has a tick when the member has one.
+func (s *MemberInstance) ticks() bool {
+	m := s.Member
+	if s.pace > m.Own.Tick && m.Clock()-s.paceAt < s.pace {
+		m.Env.Count(ticksLeftOut)
+		return false
+	}
+	return true
+}
+
+// setPace takes over the interval of ticks after a turn.
+func (s *MemberInstance) setPace() {
+	if next := s.Hosted.Ticks(s.Member.Own.Tick); next != s.pace {
+		s.pace, s.paceAt = next, s.Member.Clock()
+	}
+}
+
 // wake schedules a turn of the instance soon.
 func (s *MemberInstance) wake() {
 	if !s.woken && !s.ended && s.Hosted != nil && !s.Member.silent {
@@ -183,6 +203,9 @@ func (s *MemberInstance) take() {
 	}
 	held := s.Inst.HeldUp()
 	s.Hosted.Take(h)
+	if h.Tick {
+		s.paceAt = m.Clock()
+	}
 	m.Env.Events.Add(messagesHeldUp, int(s.Inst.HeldUp()-held))
 	if h.Tick && s == m.InForce[0] {
 		for _, r := range m.Progress.ExpiredTokens(m.Clock()) {
@@ -226,6 +249,7 @@ func (s *MemberInstance) finish() {
 	}
 	due := s.Hosted.Due()
 	s.within = false
+	s.setPace()
 	switch {
 	case !m.Up:
 	case m.condemned != nil:
