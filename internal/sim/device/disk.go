@@ -16,7 +16,8 @@ import (
 
 // Disk is a file system that can lose power. It distinguishes written from synced content for each file, and written
 // from synced names for each directory. Crash returns the disk after a power failure: it has everything that was
-// synced, and a random part of the rest.
+// synced, and a random part of the rest. Kill returns it after the end of a process whose machine runs on: it has
+// everything, and a later power failure may still lose the rest.
 //
 // It implements vfs.FS, so the log of production runs on it unchanged. Unlike the in-memory file system of package
 // vfs it tears writes at any byte, and can fail operations. It is for one goroutine.
@@ -27,7 +28,8 @@ type Disk struct {
 	journal []renaming
 	locked  map[string]bool
 
-	// FailSync makes every sync fail.
+	// FailSync makes every sync fail. As on Linux, what was to become durable stays readable after Kill, and no later
+	// sync makes it durable unless it is written again.
 	FailSync bool
 	// Full: all files together have at most Capacity bytes.
 	Full     bool
@@ -60,6 +62,8 @@ type inode struct {
 	held int
 	// undo has the writes since the last sync, in order, with the bytes that they replaced.
 	undo []overwrite
+	// failed is how many of them there were when a sync failed.
+	failed int
 	// fresh is the lowest offset of the writes of the last sync.
 	fresh int
 }
@@ -67,7 +71,9 @@ type inode struct {
 type overwrite struct {
 	off, n  int
 	old     []byte // the replaced bytes
-	oldSize int    // the file's size before
+	oldSize int    // the file's size before; < 0: it stays as it is
+	// stuck: a sync of it failed, in a process that ended. It is within one page.
+	stuck bool
 }
 
 // Root is the directory that a new disk has.
@@ -134,6 +140,30 @@ func (d *Disk) Crash(rng *rand.Rand) *Disk {
 	return out
 }
 
+// Kill returns the disk after the end of a process whose machine runs on. What was not synced is not durable yet.
+func (d *Disk) Kill() *Disk {
+	out := NewDisk()
+	out.Full, out.CopyOnWrite, out.Capacity = d.Full, d.CopyOnWrite, d.Capacity
+	copies := map[*inode]*inode{nil: nil}
+	copied := func(n *inode) *inode {
+		if _, ok := copies[n]; !ok {
+			copies[n] = n.kill()
+		}
+		return copies[n]
+	}
+	for name, n := range d.names {
+		out.names[name] = copied(n)
+	}
+	for _, r := range d.journal {
+		changes := slices.Clone(r.changes)
+		for i := range changes {
+			changes[i].before, changes[i].after = copied(changes[i].before), copied(changes[i].after)
+		}
+		out.journal = append(out.journal, renaming{changes})
+	}
+	return out
+}
+
 // without returns the names before change number keep and all later ones.
 func (d *Disk) without(keep int) map[string]*inode {
 	names := make(map[string]*inode, len(d.names))
@@ -180,7 +210,9 @@ func (n *inode) crash(rng *rand.Rand) *inode {
 func (n *inode) revert(undo []overwrite, from int) {
 	for i := len(undo) - 1; i >= from; i-- {
 		copy(n.data[undo[i].off:], undo[i].old)
-		n.data = n.data[:undo[i].oldSize]
+		if undo[i].oldSize >= 0 {
+			n.data = n.data[:undo[i].oldSize]
+		}
 	}
 }
 
@@ -209,12 +241,45 @@ func (n *inode) put(off int, p []byte) {
 }
 
 func (n *inode) write(off int, p []byte) {
+	n.dirty(off, len(p))
 	w := overwrite{off: off, n: len(p), oldSize: len(n.data)}
 	if off < len(n.data) {
 		w.old = slices.Clone(n.data[off:min(off+len(p), len(n.data))])
 	}
 	n.undo = append(n.undo, w)
 	n.put(off, p)
+}
+
+const page = 4096
+
+// kill returns a file after the end of a process whose machine runs on.
+func (n *inode) kill() *inode {
+	out := &inode{dir: n.dir, data: slices.Clone(n.data), held: n.held, fresh: n.fresh}
+	for _, w := range n.undo[:n.failed] {
+		out.undo = append(out.undo, w.clean()...)
+	}
+	out.undo = append(out.undo, n.undo[n.failed:]...)
+	return out
+}
+
+// clean returns a write whose sync failed, by pages. If they are reverted, the file keeps its size.
+func (w overwrite) clean() (pieces []overwrite) {
+	old := append(slices.Clone(w.old), make([]byte, w.n-len(w.old))...)
+	for at := 0; at < w.n; {
+		end := min((w.off+at)/page*page+page-w.off, w.n)
+		pieces = append(pieces, overwrite{off: w.off + at, n: end - at, old: old[at:end], oldSize: -1, stuck: true})
+		at = end
+	}
+	return pieces
+}
+
+// dirty notes a write to some pages. The next sync makes all of their bytes durable.
+func (n *inode) dirty(off, length int) {
+	for i := range n.undo {
+		if w := &n.undo[i]; w.off/page*page < off+length && off < w.off/page*page+page {
+			w.stuck = false
+		}
+	}
 }
 
 // syncNames makes the names in a directory durable.

@@ -74,6 +74,7 @@ func (d *Disk) copiesOnWrite(name string) bool {
 
 func (f *file) Sync() error {
 	if f.d.FailSync {
+		f.n.failed = len(f.n.undo)
 		return ErrSync
 	}
 	if err := f.d.usePower(); err != nil {
@@ -87,7 +88,8 @@ func (f *file) Sync() error {
 			f.n.fresh = w.off
 		}
 	}
-	f.n.undo = nil
+	f.n.undo = slices.DeleteFunc(f.n.undo, func(w overwrite) bool { return !w.stuck })
+	f.n.failed = 0
 	return nil
 }
 

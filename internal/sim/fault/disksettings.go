@@ -16,3 +16,6 @@ func (s *Settings) drawDisks(d draw.Chance) {
 func (s *Settings) keepLog(draw.Chance) {
 	s.KeepLogBytes = int64(s.Seed%3) * 20 * int64(s.SnapshotBytes)
 }
+
+// drawKills draws whether members may stop while their machines run on.
+func (s *Settings) drawKills(d draw.Chance) { s.Kills = d.Yes(0.2) }

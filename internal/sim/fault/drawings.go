@@ -73,6 +73,7 @@ var drawings = []drawing{
 	{from: draw.New("epochs"), draw: (*Settings).drawEpochs},
 	{fault: faultStraggle},
 	{fault: faultMove},
+	{from: draw.New("killed processes"), draw: (*Settings).drawKills},
 }
 
 // DrawSettings makes the settings of a seed. rng is the source of the run itself, which draws from it after that.

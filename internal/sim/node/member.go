@@ -32,6 +32,7 @@ var (
 	writesOverloaded      = count.New("writes_that_found_no_room", "writes without room")
 	memberStarts          = count.New("starts", "starts")
 	memberCrashes         = count.New("crashes", "crashes")
+	membersKilled         = count.New("killed", "ended, with a machine that ran on")
 	PowerLostWhileWriting = count.New("power_lost_while_writing", "half writes")
 	FailedSyncs           = count.New("failed_syncs", "dead disks")
 	frozenInTurns         = count.New("frozen_in_a_turn", "frozen in a turn")
@@ -181,7 +182,8 @@ func (m *Member) fail(err error) {
 	m.Crash()
 }
 
-// Crash stops the process like a power failure: unsynced data may be lost.
+// Crash stops the process like a power failure: unsynced data may be lost. In runs with Kills the machine may run on
+// instead: unsynced data is there, and a later power failure may lose it.
 func (m *Member) Crash() {
 	if !m.Up {
 		return
@@ -190,7 +192,13 @@ func (m *Member) Crash() {
 	m.Env.Tracef("%s   is down", m.ID)
 	m.Env.Count(memberCrashes)
 	m.Life++ // the rest of this step then finds the member down
-	m.Disk = m.Disk.Crash(m.Env.Rand)
+	if m.Env.Set.Kills && !m.Disk.PowerLost() && m.Env.Chance(0.5) {
+		m.Env.Count(membersKilled)
+		m.Env.Tracef("%s   its machine runs on", m.ID)
+		m.Disk = m.Disk.Kill()
+	} else {
+		m.Disk = m.Disk.Crash(m.Env.Rand)
+	}
 	if m.Machines.First.Durable() && m.Env.Chance(0.5) {
 		m.Saved = m.Machines.First.Freeze() // its own transactions may be ahead of the last Sync
 	}

@@ -122,6 +122,8 @@ type DiskSettings struct {
 	Durable          bool  // the state machine keeps its own state on disk
 	// CopyOnWrite: while a disk is full, files of the log and of the bodies cannot be overwritten.
 	CopyOnWrite bool
+	// Kills: about half of the members that stop leave the machine running, with what they wrote in its memory.
+	Kills bool
 	// Shortage is the rate at which a full disk first has about the space that the member needs.
 	Shortage float64
 }
