@@ -188,7 +188,8 @@ func emptyDisk(w *World, m *node.Member, all []*node.Member) {
 	if slices.ContainsFunc(w.Members, func(o *node.Member) bool {
 		return !slices.Contains(all, o) && w.Acquainted[device.Pair{From: o.ID, To: m.ID}] > 0
 	}) {
-		m.Strangers++ // it had links here before it was misled
+		m.Strangers++ // it had links here before it was misled, but no log
+		m.Blank++
 	}
 	if !m.Gone && !w.Calm {
 		w.Tracef("FAULT %s gets an empty disk", m.ID)

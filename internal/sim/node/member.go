@@ -100,9 +100,11 @@ type drive struct {
 	// Strangers is the number of times that the member got another disk. Restored: it is an old copy.
 	Strangers int
 	Restored  bool
-	Doubt     *Doubt // set: it runs on a hot copy, without a message yet of the leader that knows the missing entries
-	Lives     uint64 // the incarnations that began on the disk
-	Backup    *Backup
+	// Blank is how many of the disks before had nothing of this log, so that nothing that counts was lost with them.
+	Blank  int
+	Doubt  *Doubt // set: it runs on a hot copy, without a message yet of the leader that knows the missing entries
+	Lives  uint64 // the incarnations that began on the disk
+	Backup *Backup
 	// Stalled is the end of the disk's stall. Sluggish is the latest end of a sync that began while the disk was slow.
 	Stalled, Sluggish time.Duration
 	Slow              bool
@@ -367,7 +369,7 @@ func (m *Member) Strange() bool { return m.Strangers > 0 || m.Odd }
 
 // Judged returns the member's number for the judges.
 func (m *Member) Judged() uint64 {
-	n := uint64(m.ID) | uint64(m.Strangers)<<32
+	n := uint64(m.ID) | uint64(m.Strangers-m.Blank)<<32
 	if m.Odd {
 		n |= 1 << 48
 	}
