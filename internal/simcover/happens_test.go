@@ -24,7 +24,7 @@ func TestWhatNeverHappensIsReported(t *testing.T) {
 	require.Error(t, often(1).verdict())
 	h := often(1000)
 	h.add("--protocol raft --nodes 3", map[string]int{"crashes": -990})
-	require.EqualError(t, h.verdict(), "--protocol raft --nodes 3: only 10 crashes in 1200 seeds, and not more than 15")
+	require.EqualError(t, h.verdict(), "--protocol raft --nodes 3: only 10 crashes in 1600 seeds, and not more than 15")
 	h.add("--protocol raft --nodes 3", map[string]int{"crashes": 10})
 	require.NoError(t, h.verdict(), "the seeds that count statements and the others count together")
 }

@@ -105,7 +105,7 @@ var seldom = map[string]int{
 
 // campaigns are all protocols. The shares of packages are those of the seeds that are counted.
 var campaigns = []campaign{
-	{cluster: "--protocol raft --nodes 3", counted: 800, seeds: 1200, brings: []count.Needs{count.Any, count.Bodiless},
+	{cluster: "--protocol raft --nodes 3", counted: 800, seeds: 1600, brings: []count.Needs{count.Any, count.Bodiless},
 		often: 15},
 	{cluster: "--protocol raft --nodes 5", counted: 100, seeds: 250},
 	{cluster: "--protocol raft --instances 1 --nodes 3", counted: 100, seeds: 100},
