@@ -128,7 +128,7 @@ func (n *Node) switchFrom(ctx context.Context, s *Switch) error {
 	switch {
 	case err != nil:
 		return err
-	case does.Seal != nil && active.Had(&does.Seal.Profile) && does.Resulted(active, len(now.Applied.Points)):
+	case does.Sealed(active, len(now.Applied.Points)):
 		return nil // its answer was lost
 	case len(does.Tune) == 0 && base.Version != active.Version:
 		return s.replaced(active)

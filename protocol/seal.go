@@ -21,6 +21,13 @@ type Seal struct {
 	Merged    bool `json:"merged,omitempty"`
 }
 
+// Brought reports whether a log of this many instances, under the active profile, began with the seal or with a later
+// one. A profile does not have the number of instances. So if only seals change the number (fixed), another number
+// under the same core shows that another seal to the same profile has counted, now or since.
+func (s *Seal) Brought(active *Profile, instances int, fixed bool) bool {
+	return active.Had(&s.Profile) && (!fixed || active.Core != s.Profile.Core || instances == s.Instances)
+}
+
 // NewSeal returns the entry that seals the log, not yet sealed with its place.
 func NewSeal(s Seal) Entry {
 	b, err := json.Marshal(s)

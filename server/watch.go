@@ -95,8 +95,8 @@ type watchStream struct {
 	answers answerQueue
 	// askedProgress: a progress request waits until all watches have caught up.
 	askedProgress bool
-	// reports has lastFed of when the store was asked for each report of progress that is on its way. If the store had no
-	// space for one, they are older than the reports.
+	// reports has, for each report of progress that is on its way, lastFed of when the store was asked for it. If the
+	// store had no space for one, they are older than the reports.
 	reports []mvcc.WatchID
 }
 

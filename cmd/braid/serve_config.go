@@ -34,7 +34,7 @@ const (
 // serverConfig translates settings for the server. It makes certificates if it is to, and listens for clients.
 func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger) (server.Config, error) {
 	none, etcds := server.Config{}, server.ZapLogger(logger)
-	asked, err := limits(s) // before anything is changed
+	lanes, users, prefixes, err := perKey(s) // before anything is changed
 	if err != nil {
 		return none, err
 	}
@@ -75,9 +75,8 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		Name:           s.Name, Zone: s.Zone, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
 		MaxRequestBytes: int(s.MaxRequestBytes), MaxTxnOps: int(s.MaxTxnOps), MaxConcurrentStreams: s.MaxConcurrentStreams,
 		MaxLearners: s.MaxLearners, LaxReconfig: !s.StrictReconfig,
-		LanePrefixes: asked.LanePrefixes, UserRates: asked.UserRates, PrefixRates: asked.PrefixRates,
-		MaxConnections: asked.MaxConnections, MaxConnectionsPerClient: asked.MaxConnectionsPerClient,
-		MaxRequestsPerClient: asked.MaxRequestsPerClient,
+		LanePrefixes: lanes, UserRates: users, PrefixRates: prefixes, MaxRequestsPerClient: s.MaxRequestsPerClient,
+		MaxConnections: s.MaxConnections, MaxConnectionsPerClient: s.MaxConnectionsPerClient,
 		CompactHashCheckTime: max(0, s.CompactHashCheckTime), CorruptCheckTime: max(0, s.CorruptCheckTime),
 		WatchProgressInterval: s.WatchProgressInterval, NoGateway: !s.EnableGRPCGateway, Logger: logger,
 		DefragmentBytes: int64(s.DefragmentMiB) << 20,
@@ -102,18 +101,16 @@ func tracing(s *settings.Settings) *server.Tracing {
 		PerMillion: s.TracingRate}
 }
 
-// limits translates what clients may ask for, and which puts may use a lane. The error is a usageError.
-func limits(s *settings.Settings) (c server.Config, err error) {
-	c.MaxConnections, c.MaxConnectionsPerClient = s.MaxConnections, s.MaxConnectionsPerClient
-	c.MaxRequestsPerClient = s.MaxRequestsPerClient
-	if c.LanePrefixes, err = parseAll(s.LanePrefixes, server.ParseLanePrefix); err != nil {
-		return c, err
+// perKey translates what depends on keys and users: which puts may use a lane, and rates. The error is a usageError.
+func perKey(s *settings.Settings) (lanes []server.LanePrefix, users, prefixes []server.RateLimit, err error) {
+	if lanes, err = parseAll(s.LanePrefixes, server.ParseLanePrefix); err != nil {
+		return nil, nil, nil, err
 	}
-	if c.UserRates, err = parseAll(s.UserRates, server.ParseRateLimit); err != nil {
-		return c, err
+	if users, err = parseAll(s.UserRates, server.ParseRateLimit); err != nil {
+		return nil, nil, nil, err
 	}
-	c.PrefixRates, err = parseAll(s.PrefixRates, server.ParseRateLimit)
-	return c, err
+	prefixes, err = parseAll(s.PrefixRates, server.ParseRateLimit)
+	return lanes, users, prefixes, err
 }
 
 // listen opens the listeners of clients and of metrics, and those of members if other processes may share their ports.

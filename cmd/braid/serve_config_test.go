@@ -142,7 +142,9 @@ func TestLanePrefixes(t *testing.T) {
 
 // A wrong flag is found before anything is changed, as the exit code says.
 func TestWrongFlagsChangeNothing(t *testing.T) {
-	for _, wrong := range []string{"--lane-prefix==accepted", "--user-request-rate=root", "--prefix-request-rate=/a=-1"} {
+	for _, wrong := range []string{
+		"--lane-prefix==accepted", "--user-request-rate=root", "--prefix-request-rate=/a=-1",
+	} {
 		dir := t.TempDir()
 		s := &settings.Settings{}
 		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)

@@ -64,8 +64,8 @@ type Snapshots struct {
 }
 
 // OpenSnapshots creates the directory if it is missing. It removes files that are incomplete after a crash, and files
-// that an earlier start found damaged. The names of the others are durable when it returns: the process may have died
-// without the machine, and what the log drops because of a snapshot is durable at once.
+// that an earlier start found damaged. The names of the others are durable when it returns: the process may have been
+// killed while the machine ran on, and what the log drops because of a snapshot is durable at once.
 func OpenSnapshots(fs vfs.FS, dir string) (*Snapshots, error) {
 	if err := durable.MakeDir(fs, dir, 0o700); err != nil {
 		return nil, err

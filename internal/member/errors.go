@@ -29,10 +29,10 @@ var (
 	// ErrTooLarge: the command, with its body, exceeds the limit. Nothing happened. A retry gets the same
 	// answer.
 	ErrTooLarge = errors.New("braid: command too large")
-	// ErrStopped: the member is stopped or stopping. What was called after the stop did not happen; joined with its
-	// error is why, if the member stopped by itself. A command that was under way may have been committed: then a retry,
-	// at another member, is safe only if the command is idempotent. Its error has no reason, because that may wrap an
-	// error of the program that says that nothing happened.
+	// ErrStopped: the member is stopped or stopping. Calls made after the stop had no effect; joined with their
+	// error is why, if the member stopped by itself. A command that was in progress may have been committed: then a
+	// retry, at another member, is safe only if the command is idempotent. Its error has no reason, because that
+	// may wrap an error of the program that says that nothing happened.
 	ErrStopped = errors.New("braid: member stopped")
 	// ErrWithinApply: the state machine called, in Apply, Snapshot or Restore, and would wait for itself.
 	// Nothing happened, unless it is joined with ErrMaybeCommitted. A retry from there never succeeds; let

@@ -30,11 +30,9 @@ type Switching struct {
 // Nothing reports whether all is as it is to be.
 func (s *Switching) Nothing() bool { return len(s.Tune) == 0 && s.Seal == nil }
 
-// Resulted reports whether the log has the instances of the seal, under an active profile that is the seal's or a later
-// one: the number is not part of a profile. Where only seals change it, another number under the same core says that
-// another seal to the same profile has counted, now or since.
-func (s *Switching) Resulted(active *protocol.Profile, instances int) bool {
-	return !s.To.Keeps() || active.Core != s.Seal.Profile.Core || instances == s.Instances
+// Sealed reports whether a log of this many instances, under the active profile, is behind the seal.
+func (s *Switching) Sealed(active *protocol.Profile, instances int) bool {
+	return s.Seal != nil && s.Seal.Brought(active, instances, s.To.Keeps())
 }
 
 // Of is the choice for the log under a profile: c, unless a seal has brought another core or another order. It has the

@@ -82,7 +82,7 @@ type ending struct {
 	done   sync.WaitGroup
 	emu    sync.Mutex
 	err    error         // guarded by emu
-	late   bool          // spawnOutside runs nothing; guarded by emu
+	late   bool          // it waits for done, so that spawnOutside runs nothing; guarded by emu
 	ended  chan struct{} // closed when everything is closed
 }
 
@@ -95,12 +95,12 @@ func (e *ending) spawn(f func(ctx context.Context)) {
 	}()
 }
 
-// spawnOutside is spawn for a caller that may come while the member stops, because nothing calls it that is waited for.
-// It reports false, and runs nothing, if the member stops.
+// spawnOutside is spawn for callers outside of the member's goroutines, which may call while the member stops. It
+// reports false, and runs nothing, once the stop waits for all goroutines.
 func (e *ending) spawnOutside(f func(ctx context.Context)) bool {
 	e.emu.Lock()
 	defer e.emu.Unlock()
-	if e.ctx.Err() != nil || e.late {
+	if e.late {
 		return false
 	}
 	e.spawn(f)

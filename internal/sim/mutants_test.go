@@ -82,7 +82,7 @@ var hints = map[string]uint64{
 	"weave-reshape-at-once": 8, "client-overtakes": 9, "group-as-one": 2, "weave-give-up-early": 7,
 	"identity-unchecked": 25, "code-trim-uncounted": 23, "weave-forget-pending": 13, "given-unused": 10,
 	"told-unused": 36, "needs-no-file": 177, "bodies-after-log": 3, "answer-before-sync": 3, "cut-before-records": 8,
-	"mark-before-sync": 16, "vote-ignores-log": 8, "iss-woven-last-left-out": 15,
+	"mark-before-sync": 16, "vote-ignores-log": 8, "iss-skip-in-last-slot": 15,
 }
 
 // seldom is the first hint that makes a mutant a rare one. Only campaign mutants searches for rare mutants.

@@ -27,12 +27,12 @@ type Rights struct {
 	leaseIDs  leaseIDs
 	// tokens counts the calls that wait for the position of a token.
 	tokens atomic.Int32
-	// swaps is odd while Restore puts another state in place, which holds swap then: keys come before users. A check of a
-	// password holds swap shared.
+	// swaps is odd while Restore puts another state in place, which holds swap then: keys come before users. A check
+	// of a password holds swap shared.
 	swaps atomic.Uint64
 	swap  sync.RWMutex
-	// changing is held while a change of users or roles is applied. Until it is complete, etcd's revision is the new one,
-	// and tokens, users and permissions may be those before: what is judged then would count as judged after the change.
+	// changing is held while a change of users or roles is applied. Until it is complete, etcd's revision is the new
+	// one, and tokens, users and permissions may be those before. A check then would count as one after the change.
 	changing sync.RWMutex
 }
 

@@ -95,7 +95,8 @@ func TestReadersWaitForReplacedUsers(t *testing.T) {
 			enableAuth(n)
 			user := n.login("bob", "b")
 			if name == "authentication turned on" {
-				require.NoError(t, n.doAs(n.login("root", "r"), &pb.InternalRaftRequest{AuthDisable: &pb.AuthDisableRequest{}}))
+				require.NoError(t, n.doAs(n.login("root", "r"),
+					&pb.InternalRaftRequest{AuthDisable: &pb.AuthDisableRequest{}}))
 				user = context.Background()
 			}
 			reader, err := n.Rights().Reader(user, []byte("a"), nil)

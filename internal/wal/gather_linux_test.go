@@ -45,6 +45,7 @@ func TestGatherLeavesPiecesThatDoNotFit(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(slices.Concat(before...)[:maxWrite], got), "the first write had space")
 	for i := range pieces {
-		require.True(t, bytes.Equal(before[i], pieces[i]), "piece %d has %d of %d bytes", i, len(pieces[i]), len(before[i]))
+		require.True(t, bytes.Equal(before[i], pieces[i]), "piece %d has %d of %d bytes", i, len(pieces[i]),
+			len(before[i]))
 	}
 }

@@ -128,7 +128,7 @@ func (l *Log) syncEnd() error {
 	return l.names.Sync()
 }
 
-// rewriteEnd rewrites the batches of a segment of which the mark does not say that they are durable.
+// rewriteEnd writes again the batches of a segment that the mark does not cover.
 func (l *Log) rewriteEnd(s *segment) error {
 	if l.marks.last.seq > s.seq {
 		return nil
@@ -136,7 +136,8 @@ func (l *Log) rewriteEnd(s *segment) error {
 	from, to := max(l.marks.durable(s.seq), segmentHeaderSize), l.end
 	if s != l.current() {
 		buffer := l.newReadBuffer()
-		sc := scanner{buffer: &buffer, seg: &segment{seq: s.seq, file: s.file, capacity: s.capacity}, identity: l.identity}
+		seg := &segment{seq: s.seq, file: s.file, capacity: s.capacity}
+		sc := scanner{buffer: &buffer, seg: seg, identity: l.identity}
 		end, err := sc.run(from, 0, func(recordHeader, place) error { return nil })
 		if err != nil {
 			return err

@@ -47,11 +47,9 @@ func fits(s *protocol.Seal, c *protocol.Config) bool {
 	return system.Fits(len(c.Voters()), quorum.ZonesOf(c)) == nil && system.Admits(c, true)
 }
 
-// began reports whether this member has applied everything before what a seal begins. A profile does not have the
-// number of instances. So where only seals change that, another number says that another seal to the same profile has
-// counted, now or since.
+// began reports whether this member has applied everything before what a seal begins.
 func began(cfg *member.OperationConfig, s *protocol.Seal, v *MemberView) bool {
 	at, configs := v.Applied.At()
 	p := &configs[0].Profile
-	return p.Had(&s.Profile) && (len(at.Points) == s.Instances || p.Core != s.Profile.Core || cfg.Reshapes(p, at.Merged()))
+	return s.Brought(p, len(at.Points), !cfg.Reshapes(p, at.Merged()))
 }

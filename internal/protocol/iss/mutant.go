@@ -28,7 +28,7 @@ const (
 	MutantWitnessAny     protocol.Mutant = "iss-votes-of-any-ballot"
 	MutantLogUnsent      protocol.Mutant = "iss-log-unsent"
 	MutantUsedUnheard    protocol.Mutant = "iss-used-unheard"
-	MutantLeftOutLast    protocol.Mutant = "iss-woven-last-left-out"
+	MutantSkipInLastSlot protocol.Mutant = "iss-skip-in-last-slot"
 
 	MutantProfileForgotten protocol.Mutant = "iss-profile-forgotten"
 	MutantSealAtEntry      protocol.Mutant = "iss-seal-at-entry"
@@ -64,7 +64,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantElectTooFew,
 		Does: "a segment is revoked, and a read asked, with as many as decide, not as many as elect (--quorums)",
 		In:   mutant.Cluster{Nodes: 5, Settings: setting.MustParse("quorums=4/2")}},
-	{Name: MutantLeftOutLast, Does: "the last slot of a segment may have what the merged log leaves out, a skip or a seal",
+	{Name: MutantSkipInLastSlot, Does: "a skip or a seal may take the last slot of a segment",
 		In: mutant.Cluster{Instances: 3,
 			Settings: setting.MustParse("epochs=slots 8-64, shares by load, policy combined, bans 8-256")}},
 	{Name: MutantLogUnsent, Does: "a leader sends nothing that its log has to members that are slower than a quorum"},

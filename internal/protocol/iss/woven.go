@@ -51,7 +51,7 @@ func (s *ISS) hasInnerSlot(b *broadcast) bool {
 	switch {
 	case !b.hasFreeSlot():
 		return false
-	case !s.cfg.Merged || b.seg.After(b.prop.End) < b.seg.Last || s.cfg.Mutant == MutantLeftOutLast:
+	case !s.cfg.Merged || b.seg.After(b.prop.End) < b.seg.Last || s.cfg.Mutant == MutantSkipInLastSlot:
 		return true
 	}
 	b.propose(protocol.NewEmpty(s.cfg.Self))

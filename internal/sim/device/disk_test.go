@@ -62,6 +62,62 @@ func TestDiskKeepsWhatWasSynced(t *testing.T) {
 	require.Equal(t, "SYNced-lost", got, "a crash is of the copy")
 }
 
+// TestDiskOfAKilledProcess: what a killed process wrote is there, and is durable only after a later sync. If a sync of
+// it had failed, it is durable only if it is written again.
+func TestDiskOfAKilledProcess(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for name, c := range map[string]struct {
+		failed, again bool
+		want          []string // after a loss of power
+	}{
+		"sync": {false, false, []string{"new"}}, "failed sync": {true, false, []string{"new", "old"}},
+		"failed sync, written again": {true, true, []string{"new"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := NewDisk()
+			f, err := d.Create("/data/a")
+			require.NoError(t, err)
+			_, err = f.Write([]byte("old"))
+			require.NoError(t, err)
+			require.NoError(t, f.Sync())
+			syncDir(t, d, "/data")
+			_, err = f.WriteAt([]byte("new"), 0)
+			require.NoError(t, err)
+			if d.FailSync = c.failed; c.failed {
+				require.ErrorIs(t, f.Sync(), ErrSync)
+			}
+
+			d = d.Kill()
+			_, err = f.WriteAt([]byte("old process"), 0)
+			require.NoError(t, err)
+			got, _ := contents(t, d, "/data/a")
+			require.Equal(t, "new", got)
+			g, err := d.Open("/data/a")
+			require.NoError(t, err)
+			if c.again {
+				_, err = g.WriteAt([]byte("new"), 0)
+				require.NoError(t, err)
+			}
+			seen := map[string]bool{}
+			for range 300 {
+				got, _ := contents(t, d.Crash(rng), "/data/a")
+				seen[got] = true
+			}
+			require.True(t, seen["old"], "nothing was synced yet")
+			require.NoError(t, g.Sync())
+			clear(seen)
+			for range 300 {
+				got, _ := contents(t, d.Crash(rng), "/data/a")
+				seen[got] = true
+			}
+			for _, want := range c.want {
+				require.True(t, seen[want], "%q of %v", want, seen)
+			}
+			require.Equal(t, len(c.want) == 1, len(seen) == 1, "%v", seen)
+		})
+	}
+}
+
 func TestDiskForgetsNamesThatWereNotSynced(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	d := NewDisk()

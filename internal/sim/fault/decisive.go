@@ -19,27 +19,27 @@ func (w *World) Core() []*node.Member {
 	for range len(alive) {
 		i := w.Pick(len(alive))
 		less := slices.Delete(slices.Clone(alive), i, i+1)
-		if w.Decisive(less) && !w.Joins(alive[i]) && !strands(less) {
+		if w.Decisive(less) && !w.Joins(alive[i]) && !isolatesFounder(less) {
 			alive = less
 		}
 	}
 	return alive
 }
 
-// strands reports whether a founder that does not know the log's lineage is left without another founder who tells it:
-// it has no link to others until then.
-func strands(members []*node.Member) bool {
-	var ignorant, told, others bool
+// isolatesFounder reports whether these members include a founder that does not know the log's lineage, and no founder
+// that knows it. Such a founder accepts links of founders only.
+func isolatesFounder(members []*node.Member) bool {
+	var unaware, aware, joined bool
 	for _, m := range members {
 		if m.Running == nil || !m.HasLog() {
 			continue
 		}
 		knows := m.Handshakes.Lineage() != 0
-		ignorant = ignorant || !m.Join && !knows
-		told = told || !m.Join && knows
-		others = others || m.Join && knows
+		unaware = unaware || !m.Join && !knows
+		aware = aware || !m.Join && knows
+		joined = joined || m.Join && knows
 	}
-	return ignorant && others && !told
+	return unaware && joined && !aware
 }
 
 // Joins reports whether a leader may promote a member to voter at any moment. It may have received a message from the
